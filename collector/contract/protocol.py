@@ -1,0 +1,234 @@
+"""The protocol: what is fixed before the trial. Structs of protocol.toml, of its lock, and the two digests."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from .digests import JsonValue, json_digest
+from .records.base import CacheKind, Count, Hmac, Label, LengthClass, Role, Sha256, UtcStamp
+
+FieldType = Literal["date", "money", "label", "text"]
+TaskKind = Literal["extraction"]
+DecideBy = Literal["rule", "interval"]
+Percent = Annotated[str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", description="exact decimal, as a string")]
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table of protocol.toml: unknown keys are refused."""
+
+
+class FieldRule(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One field to extract. `labels` only for type label; `day_first` reads 03/04/2026 as 3 April."""
+
+    name: Label
+    type: FieldType
+    is_required: bool = True
+    labels: list[Label] = []
+    day_first: bool = True
+    unicode_form: Literal["NFC", "NFKC"] = "NFC"
+
+
+class Task(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked of the model. `prompt` contains `{document}` once; `system` may be empty."""
+
+    kind: TaskKind
+    prompt: str
+    system: str = ""
+    fields: Annotated[list[FieldRule], Meta(min_length=1)] = msgspec.field(name="field")
+    missing_value: Literal["null"] = "null"
+    """A field that the document does not have is right when the answer gives null, an empty string or no key."""
+
+
+class Workload(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The documents: a JSON-lines file beside the protocol, who permits its use, how expected values were reviewed."""
+
+    documents: Label
+    permission: Label
+    """Who permits this use of the documents, and where that is written."""
+    review: Label
+    """How the expected values were reviewed: by whom or what, and when."""
+
+
+class Generation(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Greedy decoding with an output limit; the model's context bounds prompt + output."""
+
+    max_new_tokens: Annotated[int, Meta(ge=1)]
+    context_limit_tokens: Annotated[int, Meta(ge=2)] | None = None
+    """Lower than the model's own context where the protocol wants it so."""
+
+
+class SubsetGate(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """At least this share of a subset's documents is accepted."""
+
+    subset: Label
+    min_accepted_percent: Percent
+
+
+class Gates(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The acceptance rules, judged in whole documents: lost x 100 <= points x N, accepted x 100 >= percent x N."""
+
+    max_lost_points: Percent | None = None
+    """Percentage points that may be lost against the reference."""
+    min_accepted_percent: Percent | None = None
+    subsets: list[SubsetGate] = msgspec.field(name="subset", default_factory=list)
+    decide_by: DecideBy = "rule"
+
+
+class Limits(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Time limits in seconds; reaching one is a failure with cause timeout."""
+
+    load_s: Annotated[float, Meta(gt=0)] = 900.0
+    warmup_s: Annotated[float, Meta(gt=0)] = 600.0
+    measure_s: Annotated[float, Meta(gt=0)] = 86_400.0
+    request_s: Annotated[float, Meta(gt=0)] = 600.0
+    """Measured by the worker between tokens; a request over it ends with finish_reason timeout."""
+
+
+class Model(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A Hugging Face id or a local folder (relative to the protocol), optionally a GGUF file in it."""
+
+    id: Label
+    revision: Label | None = None
+    gguf_file: Label | None = None
+    origin: Label | None = None
+    """How the artefact came to be; a converted artefact's own `origin.json` is read as well."""
+
+
+class EngineChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which engine answers. `script` is the scripted engine's file, relative to the protocol."""
+
+    name: Literal["transformers", "scripted"]
+    script: Label | None = None
+    threads: Annotated[int, Meta(ge=1)] | None = None
+
+
+class VariantChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One variant: weights and compute. Storage and compute dtype are the same where no method is named."""
+
+    name: Label
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
+    cache: CacheKind = "dynamic"
+    quantization: Literal["none"] = "none"
+
+
+class PlanChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Order and repetitions. The reference runs first, twice (A/A), the second time in another document order."""
+
+    reference: Label
+    """Name of the reference variant."""
+    reference_runs: Annotated[int, Meta(ge=1)] = 2
+    repetitions: Annotated[int, Meta(ge=1)] = 1
+    order_seed: Count = 1
+    warmup_requests: Annotated[int, Meta(ge=0)] = 2
+
+
+class Protocol(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """protocol.toml, whole."""
+
+    format: Literal[1]
+    name: Label
+    task: Task
+    workload: Workload
+    generation: Generation
+    gates: Gates
+    limits: Limits = Limits()
+    model: Model
+    engine: EngineChoice
+    variants: Annotated[list[VariantChoice], Meta(min_length=1)] = msgspec.field(name="variant")
+    plan: PlanChoice
+
+
+class DocumentLine(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of the documents file."""
+
+    id: Label
+    role: Role
+    text: Annotated[str, Meta(min_length=1)]
+    expected: dict[str, str | None]
+    """Field name -> expected value, or null where the document does not have it."""
+    length_class: LengthClass = "usual"
+    is_hard: bool = False
+    subsets: list[Label] = []
+    cluster: Label | None = None
+    """Template or source; the document itself where not given."""
+    language: Label | None = None
+
+
+class LockedDocument(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A document in the lock: everything but its text."""
+
+    document_id: Label
+    role: Role
+    length_class: LengthClass
+    is_hard: bool
+    subsets: list[Label]
+    cluster: Label
+    language: str | None
+    text_hmac: Hmac
+    expected_hmac: Hmac
+
+
+class LockedTrial(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What protocol_id covers: documents, prompts, rules, gates, generation, time limits. Texts only as HMACs."""
+
+    format: Literal[1]
+    name: Label
+    task_kind: TaskKind
+    prompt_hmac: Hmac
+    system_hmac: Hmac
+    fields: list[FieldRule]
+    missing_value: Literal["null"]
+    permission: Label
+    review: Label
+    generation: Generation
+    gates: Gates
+    limits: Limits
+    reference: Label
+    documents: list[LockedDocument]
+
+
+class LockedPlan(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What plan_id covers beside the trial: model, engine, variants, repetitions, order."""
+
+    model: Model
+    engine: EngineChoice
+    engine_script_sha256: Sha256 | None
+    variants: list[VariantChoice]
+    plan: PlanChoice
+
+
+class Lock(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """protocol.lock.json. Holds no text, so it travels with the records and is attached to the dossier."""
+
+    lock_format: Literal[1]
+    frozen_at: UtcStamp
+    protocol_id: Sha256
+    plan_id: Sha256
+    objective_digest: Sha256 | None = None
+    trial: LockedTrial
+    plan: LockedPlan
+
+
+def as_json(value: msgspec.Struct) -> JsonValue:
+    """Return the Struct as plain JSON values, for digests."""
+    result: JsonValue = msgspec.to_builtins(value)
+    return result
+
+
+def protocol_digest(trial: LockedTrial) -> str:
+    """Return protocol_id: runs may be pooled only where it is equal (mission B2)."""
+    return json_digest(as_json(trial))
+
+
+def plan_digest(protocol_id: str, plan: LockedPlan) -> str:
+    """Return plan_id: changes with model, variants, repetitions or order, while protocol_id stays."""
+    return json_digest({"protocol_id": protocol_id, "plan": as_json(plan)})
+
+
+def rule_digest(trial: LockedTrial) -> str:
+    """Return the digest of what answers are judged by: fields and the treatment of missing values."""
+    return json_digest({"fields": [as_json(field) for field in trial.fields], "missing_value": trial.missing_value})

@@ -1,0 +1,109 @@
+"""Records about a pass: its key, its end, its memory readings and the engine's own counters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from .base import Bytes, CacheKind, Count, Label, Nanoseconds, OffsetNs, Phase, Record, Sha256, ShortId, Stage, UtcStamp
+
+PassOutcome = Literal["completed", "failed", "interrupted"]
+PassPurpose = Literal["reference", "reference_repeat", "variant", "series", "repetition"]
+Factor = Literal["none", "weights", "compute", "batch", "concurrency", "rate", "context", "cache", "order"]
+MemoryScope = Literal["allocated", "reserved", "process", "device", "host"]
+Statistic = Literal["start", "peak", "end"]
+CounterMethod = Literal["counter", "sampled"]
+ScrapeMoment = Literal["before", "during", "after"]
+
+
+class PassBegin(Record, frozen=True, kw_only=True, tag="pass_begin"):
+    """One per attempt: all documents once under one configuration. `pass_id` is the digest of the key fields."""
+
+    pass_id: ShortId
+    protocol_id: Sha256
+    stage: Stage
+    environment_id: ShortId
+    engine_id: ShortId
+    variant_id: ShortId
+    batch: Annotated[int, Meta(ge=1)]
+    concurrency: Annotated[int, Meta(ge=1)]
+    rate_per_s: float | None = None
+    """Open-loop arrivals per second; null in a closed loop."""
+    context_tokens: Count | None = None
+    """Context added before each document; null where the documents are sent as they are."""
+    cache_kind: CacheKind
+    output_limit_tokens: Annotated[int, Meta(ge=1)]
+    repetition: Annotated[int, Meta(ge=1)]
+    attempt: Annotated[int, Meta(ge=1)]
+    variant_name: Label
+    purpose: PassPurpose
+    series: Label
+    """Passes of one series differ in one factor only."""
+    factor: Factor
+    document_order: list[str]
+    expected_document_count: Count
+    began_at: UtcStamp
+
+
+class PassEnd(Record, frozen=True, kw_only=True, tag="pass_end"):
+    """One per attempt that ended, well or badly."""
+
+    pass_id: ShortId
+    pass_outcome: PassOutcome
+    distinct_document_count: Count
+    """Distinct identifiers with a final try."""
+    try_count: Count
+    completed_request_count: Count
+    failed_request_count: Count
+    output_token_count: Count
+    phase_ns: dict[str, Nanoseconds]
+    """Phase -> duration, by the worker's monotonic clock."""
+    pass_ns: Nanoseconds
+    """From starting the worker to its end, by the parent's monotonic clock."""
+    live_row_steps: Count | None = None
+    """Sum over decode steps of rows still generating."""
+    is_steady: bool | None = None
+    warmup_request_count: Count = 0
+
+
+class Reading(Record, frozen=True, kw_only=True, tag="reading"):
+    """One memory reading of one pass, phase, device and scope."""
+
+    pass_id: ShortId
+    phase: Phase
+    device_id: Label
+    memory_scope: MemoryScope
+    """allocated: tensors; reserved: the allocator; process: device memory of our process; device: whole card;
+    host: the worker's resident set."""
+    statistic: Statistic
+    value_bytes: Bytes | None = None
+    counter_method: CounterMethod
+    sample_interval_ns: Nanoseconds | None = None
+
+
+class Telemetry(Record, frozen=True, kw_only=True, tag="telemetry"):
+    """Counter deltas of one device over one window."""
+
+    pass_id: ShortId
+    phase: Phase
+    device_id: Label
+    window_ns: Nanoseconds
+    throttle_ns: dict[str, Nanoseconds] = {}
+    energy_mj: Count | None = None
+    power_mean_mw: Count | None = None
+    clock_sm_mhz: Count | None = None
+    clock_memory_mhz: Count | None = None
+    temperature_c: int | None = None
+    foreign_process_count: Count | None = None
+    host_cpu_share: float | None = None
+    """Share of the host's processor time used by others during the window, 0 to 1."""
+
+
+class Scrape(Record, frozen=True, kw_only=True, tag="scrape"):
+    """The engine's own metrics at one moment."""
+
+    pass_id: ShortId
+    scrape_moment: ScrapeMoment
+    offset_ns: OffsetNs
+    engine_metrics: dict[str, float]

@@ -1,0 +1,125 @@
+"""What an engine is: loads one variant, says what it loaded, answers prompts one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from collector.clock import Clock
+from collector.contract.protocol import EngineChoice, Generation, Limits, Model, VariantChoice
+from collector.contract.records import TensorGroup, Variant
+from collector.contract.records.base import FailureCause, ObservedAt, Phase
+from collector.contract.records.requests import FinishReason, RequestOutcome, TokenCountSource
+
+
+class EngineSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine needs to load one variant; plain values, so that it travels to the worker."""
+
+    base_dir: str
+    """Folder of the protocol: relative model paths and scripts start here."""
+    model: Model
+    engine: EngineChoice
+    variant: VariantChoice
+    generation: Generation
+    limits: Limits
+    device: str
+    """`auto`, `cpu`, `cuda:0` ..."""
+    pass_label: str
+    """`<variant>/<repetition>/<attempt>`: what the scripted engine's script addresses."""
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """One request to send: the rendered task prompt of one document."""
+
+    document_id: str
+    system: str
+    user: str
+
+
+class EncodedPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt as it is really sent: rendered through the chat template once, and its token ids."""
+
+    document_id: str
+    rendered: str
+    token_ids: list[int]
+    start_token_count: int
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One answered (or failed) request. Stamps are absolute nanoseconds of the worker's monotonic clock.
+
+    `gaps_ns` are the gaps between consecutive token stamps; the worker buckets them.
+    """
+
+    prompt: EncodedPrompt
+    batch_row: int = 0
+    intended_ns: int
+    sent_ns: int | None = None
+    first_token_ns: int | None = None
+    last_token_ns: int | None = None
+    done_ns: int | None = None
+    output_tokens: int | None = None
+    token_count_source: TokenCountSource
+    finish_reason: FinishReason
+    request_outcome: RequestOutcome
+    failure_cause: FailureCause | None = None
+    failure_message: str | None = None
+    exception_class: str | None = None
+    gaps_ns: list[int] = []
+    text: str | None = None
+
+
+class Engine(Protocol):
+    """One engine in one worker process; one variant per process."""
+
+    def load(self) -> None:
+        """Load the variant. Raises the library's own error; the worker classifies it."""
+        ...
+
+    def observe(self, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
+        """Return what is really loaded; variant_id and pass_id are left empty and filled by the worker."""
+        ...
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
+        """Return the prompts as they will be sent: template applied once, start token once."""
+        ...
+
+    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase) -> Iterator[Answer]:
+        """Yield one answer per prompt, in order of completion. A failed request is an Answer, not an exception."""
+        ...
+
+
+class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """Requested and stable facts of an engine, known before a worker starts: what engine_id is a digest of."""
+
+    engine_name: str
+    engine_version: str
+    engine_flags: dict[str, str]
+
+
+class EngineModule(Protocol):
+    """What an engine's module offers to the table in `engines/__init__.py`."""
+
+    def identity(self, setup: EngineSetup) -> EngineIdentity:
+        """Return name, version and flags without loading anything."""
+        ...
+
+    def create(self, setup: EngineSetup, clock: Clock) -> Engine:
+        """Return the engine, nothing loaded yet. Raises MissingDependency with the exact install command."""
+        ...
+
+    def encoder(self, setup: EngineSetup) -> PromptEncoder:
+        """Return tokenizer and context limit alone, for `check`: no weights are read."""
+        ...
+
+
+class PromptEncoder(Protocol):
+    """Counts the tokens of prompts before anything is measured."""
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]: ...
+
+    def context_limit_tokens(self) -> int | None:
+        """Return the model's context, or null where it is not known."""
+        ...

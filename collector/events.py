@@ -1,0 +1,82 @@
+"""What a worker tells its parent: one JSON line per event on a private file descriptor."""
+
+from __future__ import annotations
+
+import msgspec
+
+from collector.contract.records import AnyRecord
+from collector.contract.records.base import FailureCause, Phase
+from collector.engines.base import EngineSetup, Prompt
+
+
+class PassJob(msgspec.Struct, frozen=True, kw_only=True):
+    """All a worker needs for one pass. The prompts come in the pass's document order."""
+
+    pass_id: str
+    variant_id: str
+    setup: EngineSetup
+    salt_hex: str
+    warmup: list[Prompt]
+    measure: list[Prompt]
+
+
+class PhaseBegan(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="phase_began"):
+    """A phase starts; the parent's time limit for it starts with the arrival of this line."""
+
+    phase: Phase
+
+
+class PhaseEnded(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="phase_ended"):
+    """A phase is over, by the worker's monotonic clock."""
+
+    phase: Phase
+    duration_ns: int
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="recorded"):
+    """A record to journal, with the texts that it cites by HMAC: they are fsynced first."""
+
+    record: AnyRecord
+    texts: list[Text] = []
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="answered"):
+    """A request record, and the answer's text for the parent to judge."""
+
+    record: AnyRecord
+    answer_text: str | None
+    texts: list[Text] = []
+
+
+class WorkerFailed(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="worker_failed"):
+    """The worker caught what ended it; it exits after this line."""
+
+    phase: Phase
+    failure_cause: FailureCause
+    exception_class: str
+    message: str
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="finished"):
+    """Everything was measured; nothing follows."""
+
+    is_steady: bool | None
+    live_row_steps: int
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    """A text for the texts file, under its HMAC."""
+
+    hmac: str
+    text_kind: str
+    """prompt, answer, expected, document, message or token_ids."""
+    text: str
+    document_id: str | None = None
+
+
+Event = PhaseBegan | PhaseEnded | Recorded | Answered | WorkerFailed | Finished
+
+__all__ = [
+    "Answered", "Event", "Finished", "PassJob", "PhaseBegan", "PhaseEnded", "Recorded",
+    "Text", "WorkerFailed",
+]  # fmt: skip

@@ -1,0 +1,138 @@
+"""The dossier as data: figures, tables of figures and sentences, in no language. Pages are made from this alone."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Basis = Literal["measured", "quoted", "assumed", "claimed", "example"]
+"""Strongest first (mission A3)."""
+
+BASES: tuple[Basis, ...] = ("measured", "quoted", "assumed", "claimed", "example")
+
+Unit = Literal[
+    "documents", "requests", "records", "tokens", "passes", "packages", "corpora", "bytes", "nanoseconds", "seconds",
+    "hours", "days", "percent", "percentage_points", "tokens_per_second", "documents_per_hour", "bits", "ratio",
+    "minor_units", "count", "text",
+]  # fmt: skip
+
+Value = int | float | str | None
+
+
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """An interval of a figure, in the figure's unit."""
+
+    low: float
+    high: float
+    level_percent: float
+    method: str
+    """`wilson`, `order_statistics` ..."""
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """One printed number and everything needed to re-check it.
+
+    figure_id: `<sql file>/<row key>/<column>`, e.g. `quality/cpu~fp32~1~1/accepted_documents`.
+    value: raw and unrounded, in `unit`; null with `missing_reason`. Money is an integer of minor units in `currency`.
+    basis: the weakest basis of its inputs; `is_derived` says whether a formula stands between.
+    sources: `run_id:seq` of the records, up to 20; `record_count` counts all of them.
+    """
+
+    figure_id: str
+    value: Value
+    unit: Unit
+    basis: Basis
+    is_derived: bool = False
+    formula: str | None = None
+    n: int | None = None
+    interval: Interval | None = None
+    currency: str | None = None
+    missing_reason: str | None = None
+    query_digest: str | None = None
+    """sha256 of the SQL text that computed it."""
+    record_count: int = 0
+    file_digests: list[str] = []
+    """Head digest (sealed) or sha256 (open) of each run file that contributed."""
+    sources: list[str] = []
+
+
+class Sentence(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence in no language: a key of `wording.SENTENCES` and its parameters.
+
+    A parameter that starts with `#` is a figure id and is printed as that figure; any other is printed as it is.
+    """
+
+    key: str
+    parameters: dict[str, str] = {}
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One row: labels are texts (names, ids, vocabulary), cells are figure ids."""
+
+    key: str
+    labels: dict[str, str] = {}
+    cells: dict[str, str] = {}
+    sentences: list[Sentence] = []
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """One table of the dossier, named after its SQL file (or after selection's step for money)."""
+
+    name: str
+    grain: str
+    """`one row per ...`, as the SQL file's first line says."""
+    rows: list[Row]
+
+
+Status = Literal["recommended", "equivalent", "feasible", "reference", "rejected", "failed", "not_priced"]
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Page one: the answer, its reasons, what would change it, what it does not show."""
+
+    has_winner: bool
+    recommendation: Sentence
+    reasons: list[Sentence]
+    headline: list[str]
+    """Up to four figure ids, each with a caption sentence of the same index."""
+    headline_captions: list[Sentence]
+    chart_finding: Sentence
+    would_change: list[Sentence]
+    does_not_show: list[Sentence]
+    prices_valid_until: str | None
+    """ISO date, or null where no price was given."""
+
+
+class Dossier(msgspec.Struct, frozen=True, kw_only=True):
+    """dossier.json: the whole document as data. Same input, same bytes."""
+
+    dossier_format: int = 1
+    dossier_id: str
+    revision: int
+    supersedes: str | None
+    question: str
+    issuer: str | None
+    prepared_for: str | None
+    issued: str
+    as_of: str
+    """The date every validity is judged at; no clock is read."""
+    protocol_id: str
+    protocol_name: str
+    plan_ids: list[str]
+    stages: list[str]
+    frozen_at: str
+    first_run_at: str | None
+    objective_declared_before: bool | None
+    records_digest: str
+    """sha256 over the sorted head digests of all run files."""
+    has_example_prices: bool
+    subtitle: list[Sentence]
+    decision: Decision
+    figures: dict[str, Figure]
+    tables: dict[str, Table]
+    not_tested: list[Sentence]
+    notices: list[Sentence]
+    """What a reader must know: lines set aside, open files, newer files, unsteady gates."""
+    gates: list[Sentence]
+    """The acceptance rules in words."""
