@@ -1,0 +1,55 @@
+# One menu for everything; each target does its own set-up from a fresh checkout (Python >= 3.11, pip and make).
+
+PYTHON ?= python3
+VENV ?= .venv
+CACHE ?= .cache
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+export PIP_CONSTRAINT := $(CURDIR)/.ci/constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-tiers test-all lint types format schemas benchmarks clean
+
+help: ## show this menu
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+
+$(INSTALLED): pyproject.toml .ci/constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+demo: $(INSTALLED) ## a real trial of a small model on this machine: demo/dossier.html and demo/dossier.pdf
+	$(BIN)/python -m collector.starter.demo --out demo --cache $(CACHE)
+
+test: lint types ## the default tier: tests, ruff, mypy strict
+	$(BIN)/python -m pytest -m 'not slow and not browser and not server and not gpu'
+
+test-tiers: $(INSTALLED) $(CACHE)/demo-model.path ## the slow, browser, server and gpu tiers that this machine can run
+	$(BIN)/python -m pytest -m 'slow or browser or server or gpu'
+
+test-all: test test-tiers ## every tier this machine can run
+
+lint: $(INSTALLED) ## ruff
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+types: $(INSTALLED) ## mypy strict
+	$(BIN)/python -m mypy
+
+format: $(INSTALLED) ## rewrite the sources in the house format
+	$(BIN)/python -m ruff check --fix .
+	$(BIN)/python -m ruff format .
+
+benchmarks: $(INSTALLED) $(CACHE)/demo-model.path ## ratios within one run: decode loop, command start-up
+	$(BIN)/python tests/benchmarks/decode_loop.py --cache $(CACHE)
+	$(BIN)/python tests/benchmarks/help_time.py
+
+$(CACHE)/demo-model.path: $(INSTALLED)
+	mkdir -p $(CACHE)
+	$(BIN)/python -m collector.starter.demo_model --cache $(CACHE) > $@.part
+	mv $@.part $@
+
+clean: ## remove what make made
+	rm -rf $(VENV) $(CACHE) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
