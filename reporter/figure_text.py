@@ -1,0 +1,144 @@
+"""Figures as text: the unit and precision of a column, missing values, intervals, bases. No number is made here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .dossier import Figure, Unit
+from .translate import NO_BREAK, N_, Translator
+from .vocabulary import BASIS_WORDS, WORDS
+
+EN_DASH = "\u2013"
+
+
+class Scale(NamedTuple):
+    """How the figures of one column are printed: divided by `divisor`, with `decimals` digits and `unit_word`."""
+
+    unit_word: str
+    divisor: float
+    decimals: int
+    is_signed: bool = False
+
+
+_SIZES = ((N_("GiB"), 2**30), (N_("MiB"), 2**20), (N_("KiB"), 2**10), (N_("bytes"), 1))
+_TIMES = ((N_("h"), 7200.0, 3600.0), (N_("min"), 300.0, 60.0), (N_("s"), 1.0, 1.0), (N_("ms"), 0.0, 0.001))
+_PLAIN: dict[Unit, str] = {
+    "tokens_per_second": N_("tokens/s"),
+    "documents_per_hour": N_("documents/h"),
+    "bits": N_("bits"),
+    "days": N_("days"),
+    "percent": N_("%"),
+    "percentage_points": N_("points"),
+    "ratio": "",
+}
+_COUNTED: dict[Unit, str] = {
+    "documents": N_("documents"),
+    "requests": N_("requests"),
+    "records": N_("records"),
+    "tokens": N_("tokens"),
+    "passes": N_("passes"),
+    "packages": N_("packages"),
+    "corpora": N_("corpora"),
+    "count": "",
+}
+
+
+def scale_of(figures: Sequence[Figure]) -> Scale:
+    """Return one scale for figures of one unit: a column shows one unit and one precision."""
+    unit: Unit = figures[0].unit if figures else "count"
+    sizes = [abs(float(f.value)) for f in figures if isinstance(f.value, int | float)]
+    if unit in _COUNTED:
+        has_fraction = any(isinstance(f.value, float) and not f.value.is_integer() for f in figures)
+        return Scale(_COUNTED[unit], 1, 2 if has_fraction else 0)
+    if unit == "bytes":
+        top = max(sizes, default=0)
+        word, divisor = next(((w, d) for w, d in _SIZES if top >= d), _SIZES[-1])
+        return Scale(word, divisor, 0 if divisor == 1 else _decimals([s / divisor for s in sizes], most=2))
+    if unit in ("nanoseconds", "seconds", "hours"):
+        return _time_scale(unit, sizes)
+    if unit == "percentage_points":
+        return Scale(_PLAIN[unit], 1, 1, is_signed=True)
+    if unit == "percent":
+        return Scale(_PLAIN[unit], 1, 1)
+    return Scale(_PLAIN.get(unit, ""), 1, _decimals(sizes, most=2))
+
+
+def _time_scale(unit: Unit, sizes: list[float]) -> Scale:
+    in_seconds = {"nanoseconds": 1e-9, "seconds": 1.0, "hours": 3600.0}[unit]
+    top = max(sizes, default=0.0) * in_seconds
+    word, _, divisor = next(row for row in _TIMES if top >= row[1])
+    if unit == "hours" and (top >= 3600 or top == 0):
+        word, divisor = N_("h"), 3600.0
+    return Scale(word, divisor / in_seconds, _decimals([s * in_seconds / divisor for s in sizes], most=3))
+
+
+def _decimals(sizes: Iterable[float], *, most: int) -> int:
+    """Return digits after the point: three significant ones for the smallest value, fewer where the largest is big."""
+    values = [s for s in sizes if s > 0]
+    if not values:
+        return 1
+    wanted = 2 - math.floor(math.log10(min(values)))
+    room = 4 - math.floor(math.log10(max(values)))
+    return max(0, min(wanted, room, most))
+
+
+class FigureText:
+    """Prints figures in one language."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.tr = translator
+
+    def value(self, figure: Figure, scale: Scale | None = None) -> str:
+        """Return the number alone, or an en dash where there is none."""
+        if figure.value is None:
+            return EN_DASH
+        if isinstance(figure.value, str):
+            return figure.value
+        if figure.unit == "minor_units" and figure.currency:
+            return self.tr.money(int(figure.value), figure.currency, with_code=False)
+        scale = scale or scale_of([figure])
+        return self._scaled(figure.value, scale)
+
+    def _scaled(self, value: float, scale: Scale) -> str:
+        exact = value if scale.divisor == 1 else value / scale.divisor
+        return self.tr.number(exact, scale.decimals, is_signed=scale.is_signed)
+
+    def unit(self, figure: Figure, scale: Scale | None = None) -> str:
+        """Return the unit's word as it stands after a number or in a column head; empty for bare counts."""
+        if figure.unit == "minor_units":
+            return figure.currency or ""
+        word = (scale or scale_of([figure])).unit_word
+        return self.tr.text(word) if word else ""
+
+    def in_sentence(self, figure: Figure) -> str:
+        """Return a figure as it stands in a sentence: counts bare, everything else with its unit."""
+        if figure.value is None or isinstance(figure.value, str) or figure.unit in _COUNTED or figure.unit == "ratio":
+            return self.value(figure)
+        return f"{self.value(figure)}{NO_BREAK}{self.unit(figure)}"
+
+    def interval(self, figure: Figure, scale: Scale | None = None) -> str:
+        """Return `low to high` in the figure's scale, or an empty string."""
+        if figure.interval is None or figure.value is None:
+            return ""
+        scale = scale or scale_of([figure])
+        low, high = figure.interval.low, figure.interval.high
+        if scale.decimals == 0 and figure.unit in _COUNTED:
+            scale = scale._replace(decimals=1)
+        return self.tr.text(N_("%(low)s to %(high)s")) % {
+            "low": self._scaled(low, scale),
+            "high": self._scaled(high, scale),
+        }
+
+    def basis(self, figure: Figure) -> str:
+        return self.tr.text(BASIS_WORDS[figure.basis, figure.is_derived])
+
+    def word(self, label: str) -> str:
+        """Return a vocabulary word in the language, or the label itself where it is data."""
+        message = WORDS.get(label)
+        return self.tr.text(message) if message else label
+
+    def reason(self, figure: Figure) -> str:
+        """Return why a figure has no value."""
+        return self.word(figure.missing_reason or "not_measured")
