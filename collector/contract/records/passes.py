@@ -10,7 +10,8 @@ from .base import Bytes, CacheKind, Count, Label, Nanoseconds, OffsetNs, Phase, 
 
 PassOutcome = Literal["completed", "failed", "interrupted"]
 PassPurpose = Literal["reference", "reference_repeat", "variant", "series", "repetition"]
-Factor = Literal["none", "weights", "compute", "batch", "concurrency", "rate", "context", "cache", "order"]
+Factor = Literal["none", "weights", "compute", "batch", "concurrency", "rate", "context", "cache", "order", "several"]
+"""`several`: more than one factor differs from the reference, so a difference is attributed to none (mission D2)."""
 MemoryScope = Literal["allocated", "reserved", "process", "device", "host"]
 Statistic = Literal["start", "peak", "end"]
 CounterMethod = Literal["counter", "sampled"]
