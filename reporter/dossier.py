@@ -60,7 +60,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence in no language: a key of `wording.SENTENCES` and its parameters.
 
-    A parameter that starts with `#` is a figure id and is printed as that figure; any other is printed as it is.
+    A parameter that starts with `#` is a figure id and is printed as that figure, with `@` a word of
+    `wording.WORDS`, with `~` an ISO date; any other is printed as it is.
     """
 
     key: str

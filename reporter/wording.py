@@ -1,0 +1,447 @@
+"""Every sentence that selection and assembly can say: key -> English message with named placeholders.
+
+Rendering: `gettext(message)`, or `ngettext(message, plural, n)` with n the value of parameter `count`, then
+`.format(**parameters)`. Each parameter is printed by its first character: `#` a figure (counts, points and ratios as
+bare numbers; bytes, durations, percent and money with their unit), `@` a word of WORDS, `~` an ISO date, anything
+else as it is. Extraction: keywords `say` and `say_counted:1,2`.
+"""
+
+from __future__ import annotations
+
+from string import Formatter
+from typing import NamedTuple
+
+from .dossier import Sentence
+
+
+class Wording(NamedTuple):
+    """An English message; where a number decides its form, the plural message and the parameter that holds it."""
+
+    message: str
+    plural: str | None = None
+    count: str | None = None
+
+
+def say(message: str) -> Wording:
+    """Mark a message for extraction."""
+    return Wording(message)
+
+
+def say_counted(message: str, plural: str, *, by: str) -> Wording:
+    """Mark a message and its plural; `by` names the parameter that decides."""
+    return Wording(message, plural, by)
+
+
+def placeholders(message: str) -> set[str]:
+    """Return the names between braces."""
+    return {name for _, name, _, _ in Formatter().parse(message) if name is not None}
+
+
+def sentence(key: str, /, **parameters: str) -> Sentence:
+    """Return the sentence.
+
+    Raises KeyError for an unknown key and ValueError where the parameters are not those of the message.
+    """
+    wording = SENTENCES[key]
+    wanted = placeholders(wording.message)
+    if wording.plural is not None:
+        wanted |= placeholders(wording.plural) | {str(wording.count)}
+    if wanted != set(parameters):
+        raise ValueError(f"{key} wants {sorted(wanted)}, got {sorted(parameters)}")
+    return Sentence(key=key, parameters=parameters)
+
+
+VERDICTS = {
+    "verdict_recommended": say("recommended"),
+    "verdict_equivalent": say("equivalent to the best, within {tie}"),
+    "verdict_more": say("meets the rules, {difference} more"),
+    "verdict_less_headroom": say("meets the rules, {difference} less headroom"),
+    "verdict_slower": say("meets the rules, {difference} slower"),
+    "verdict_fewer_corpora": say_counted(
+        "meets the rules, {difference} corpus fewer", "meets the rules, {difference} corpora fewer", by="difference"
+    ),
+    "verdict_meets_rules": say("meets the rules"),
+    "verdict_no_price": say("meets the rules, no price given"),
+    "verdict_expired": say("meets the rules, quote expired {date}"),
+    "verdict_mismatch": say("meets the rules, no offer is for the measured machine"),
+    "verdict_deadline": say("meets the rules, misses the deadline by {hours}"),
+    "verdict_no_duration": say("meets the rules, corpus time not measured"),
+    "verdict_no_headroom": say("meets the rules, headroom not measured"),
+    "verdict_reference": say("reference"),
+    "verdict_reference_more": say("reference; {difference} more"),
+    "verdict_reference_no_price": say("reference; no price given"),
+    "verdict_reference_expired": say("reference; quote expired {date}"),
+    "verdict_reference_mismatch": say("reference; no offer is for the measured machine"),
+    "verdict_reference_deadline": say("reference; misses the deadline by {hours}"),
+    "verdict_reference_rejected": say("reference; fails its own rules: {accepted} accepted, {needed} needed"),
+    "verdict_rejected_lost": say("rejected: {lost} lost, {allowed} allowed"),
+    "verdict_rejected_accepted": say("rejected: {accepted} accepted, {needed} needed"),
+    "verdict_rejected_subset": say("rejected: {accepted} accepted in {subset}, {needed} needed"),
+    "verdict_rejected_incomplete": say("rejected: {returned} of {expected} documents returned"),
+    "verdict_rejected_no_reference": say("not judged: the reference was not completed"),
+    "verdict_failed": say("failed: {cause} in {phase}"),
+    "verdict_failed_unknown": say("failed: the pass did not end"),
+    "verdict_not_measured": say("not measured"),
+}
+
+RECOMMENDATIONS = {
+    "recommend_package": say_counted(
+        "Rent {device} from {provider} for {packages} package of {days} days and run {label}: {net} net, {gross} with "
+        "tax.",
+        "Rent {device} from {provider} for {packages} packages of {days} days and run {label}: {net} net, {gross} with "
+        "tax.",
+        by="packages",
+    ),
+    "recommend_configuration": say("Run {label} on {device}; no price was given for it."),
+    "recommend_none_equivalent": say(
+        "No single best configuration: {labels} are equivalent in {criterion}, within {tie}."
+    ),
+    "recommend_none_qualifies": say_counted(
+        "None is recommended: the one measured configuration does not meet the rules.",
+        "None is recommended: of {measured} measured configurations, none meets every rule.",
+        by="measured",
+    ),
+    "recommend_none_priced": say_counted(
+        "No winner is declared: {qualified} configuration meets the rules, but has no usable price.",
+        "No winner is declared: {qualified} configurations meet the rules, none of them has a usable price.",
+        by="qualified",
+    ),
+    "recommend_none_in_time": say("None is recommended: what meets the rules does not finish within the deadline."),
+    "recommend_none_comparable": say("No winner is declared: {criterion} was not measured for what meets the rules."),
+    "recommend_none_without_campaign": say_counted(
+        "No winner is declared: {qualified} of {measured} configurations meets the rules, and neither prices nor an "
+        "objective were given.",
+        "No winner is declared: {qualified} of {measured} configurations meet the rules, and neither prices nor an "
+        "objective were given.",
+        by="qualified",
+    ),
+    "recommend_none_candidate": say(
+        "No winner is declared: what meets the rules is no candidate of the campaign file."
+    ),
+    "recommend_none_reference": say(
+        "No winner is declared: the reference was not completed, so no loss can be judged."
+    ),
+    "recommend_none_measured": say("None is recommended: no configuration was measured to the end."),
+    "recommend_none_interval": say(
+        "No winner is declared: the protocol decides by interval, which this version cannot do yet."
+    ),
+}
+
+REASONS = {
+    "reason_quality": say("It meets every rule: {accepted} of {documents} documents accepted."),
+    "reason_quality_lost": say(
+        "It meets every rule: {accepted} of {documents} documents accepted, {lost} lost against the reference, "
+        "{allowed} allowed."
+    ),
+    "reason_headroom": say("It leaves {headroom} of {capacity} free at its peak."),
+    "reason_time": say("It needs {needed} of the {paid} paid, the whole calendar included."),
+    "reason_linear": say(
+        "The processing time assumes that {wanted} documents take as long, one by one, as the {measured} measured."
+    ),
+    "reason_runner_up_more": say("{label} costs {difference} more."),
+    "reason_only_one": say("No other candidate both meets the rules and can be rented."),
+    "reason_rejected": say_counted(
+        "{rejected} configuration does not meet the rules.",
+        "{rejected} configurations do not meet the rules.",
+        by="rejected",
+    ),
+    "reason_failed": say_counted(
+        "{failed} configuration failed and stays listed.",
+        "{failed} configurations failed and stay listed.",
+        by="failed",
+    ),
+    "reason_objective": say("The objective is {criterion}; what lies within {tie} of the best counts as equivalent."),
+    "reason_none_nearest": say("Nearest to the rules: {label}."),
+    "reason_tie_prefer": say("Between equivalents, prefer the one that can be reloaded and explained."),
+    "reason_no_speed_preference": say("Speed, bit width and memory alone are no order of preference."),
+}
+
+CAPTIONS = {
+    "caption_accepted": say("of {documents} documents accepted"),
+    "caption_accepted_reference": say("of {documents} documents accepted (reference {reference})"),
+    "caption_accepted_by_reference": say("of {documents} documents accepted by the reference {label}"),
+    "caption_peak": say("memory at its peak ({scope}), {label}"),
+    "caption_peak_of": say("of {capacity} memory at its peak ({scope}), {label}"),
+    "caption_needed": say("for {wanted} documents, the whole calendar included; assumes linear"),
+    "caption_needed_exact": say("for {wanted} documents, the whole calendar included"),
+    "caption_cost": say_counted(
+        "per accepted corpus: {paid} paid, {corpora} corpus",
+        "per accepted corpus: {paid} paid, {corpora} corpora",
+        by="corpora",
+    ),
+    "caption_corpus": say("for the {documents} measured documents, {label}"),
+    "caption_qualified": say_counted(
+        "of {measured} configuration meets the rules", "of {measured} configurations meet the rules", by="measured"
+    ),
+    "caption_failed": say("failed and stays listed"),
+}
+
+FINDINGS = {
+    "finding_some_lose": say_counted(
+        "{losing} of {compared} variant loses more than the rule allows",
+        "{losing} of {compared} variants lose more than the rule allows",
+        by="compared",
+    ),
+    "finding_all_lose": say_counted(
+        "The one variant compared loses more than the rule allows",
+        "All {compared} variants lose more than the rule allows",
+        by="compared",
+    ),
+    "finding_none_loses": say_counted(
+        "The variant does not lose more than the rule allows",
+        "None of {compared} variants loses more than the rule allows",
+        by="compared",
+    ),
+    "finding_no_loss_rule": say_counted(
+        "One variant against the reference; the protocol sets no limit to the loss",
+        "{compared} variants against the reference; the protocol sets no limit to the loss",
+        by="compared",
+    ),
+    "finding_nothing_paired": say("No variant could be compared with the reference"),
+}
+
+WOULD_CHANGE = {
+    "change_price": say("A package of {days} days for {label} under {price} net (now {quoted})."),
+    "change_price_down": say("A price of the recommended package above {price} net (now {quoted})."),
+    "change_volume": say("More than {documents} documents: {label} then needs another package."),
+    "change_rule_admits": say("A rule that allows {points} percentage points lost would admit {label}."),
+    "change_rule_rejects": say("A rule below {points} percentage points lost would reject {label}."),
+    "change_margin_lost": say_counted(
+        "{documents} more document lost would reject {label}.",
+        "{documents} more documents lost would reject {label}.",
+        by="documents",
+    ),
+    "change_margin_accepted": say_counted(
+        "{documents} accepted document less would reject {label}.",
+        "{documents} accepted documents less would reject {label}.",
+        by="documents",
+    ),
+    "change_margin_subset": say_counted(
+        "{documents} accepted document less in {subset} would reject {label}.",
+        "{documents} accepted documents less in {subset} would reject {label}.",
+        by="documents",
+    ),
+    "change_needs_accepted": say_counted(
+        "{documents} more accepted document, and {label} meets the rule for all documents.",
+        "{documents} more accepted documents, and {label} meets the rule for all documents.",
+        by="documents",
+    ),
+    "change_needs_subset": say_counted(
+        "{documents} more accepted document in {subset}, and {label} meets that rule.",
+        "{documents} more accepted documents in {subset}, and {label} meets that rule.",
+        by="documents",
+    ),
+    "change_deadline": say("A deadline of {hours} or more would let {label} finish in time."),
+    "change_price_given": say("A price valid on {date} for {label}."),
+    "change_offer_machine": say("An offer for the measured machine of {label}, or a measurement on the offered one."),
+    "change_campaign": say("A campaign file with an objective, candidates and offers."),
+    "change_candidate": say("Naming {label} as a candidate in the campaign file."),
+    "change_tie": say("A tie width under {tie}: {label} would then be best alone."),
+    "change_failure": say("A run of {label} that ends: it failed ({cause})."),
+    "change_reference": say("A completed run of the reference."),
+    "change_interval": say('A protocol that decides by rule (decide_by = "rule"), frozen anew.'),
+}
+
+LIMITS = {
+    "limit_prompt": say("Prompts longer than {tokens} tokens, the longest tested."),
+    "limit_language": say("Other languages than {languages}."),
+    "limit_language_unstated": say("Any particular language: the documents do not state theirs."),
+    "limit_one_request": say("More than one request at a time: batch and concurrency were 1 throughout."),
+    "limit_load": say("Batches above {batch} and concurrency above {concurrency}."),
+    "limit_devices": say("Other devices than {devices}, other hosts, other drivers."),
+    "limit_stage_test": say("How the choice does on unseen documents: the test set was not looked at."),
+    "limit_stage_pilot": say("Anything final: the runs are pilot runs on development documents."),
+    "limit_texts": say("Other texts than the {documents} documents of this protocol; results relate to them alone."),
+    "limit_repetitions": say_counted(
+        "How much a repetition varies: each configuration was measured {repetitions} time.",
+        "How much further repetitions vary: each configuration was measured {repetitions} times.",
+        by="repetitions",
+    ),
+    "limit_no_repeat": say("How stable the reference is: it was not run twice."),
+    "limit_example_prices": say("What anything costs: at least one price is an example, made up to show the form."),
+    "limit_no_prices": say("What anything costs: no price was given."),
+    "limit_fine_tuning": say("Anything about fine-tuning or training."),
+    "limit_installed": say("That a provider's machine has the model installed, or runs it alike."),
+    "limit_parallel": say("Several machines side by side: packages are counted one after the other."),
+    "limit_factors": say("Which factor makes the difference between {left} and {right}: they differ in more than one."),
+}
+
+GATES = {
+    "gate_required": say("A document is accepted only when all required fields are right: {fields}."),
+    "gate_lost": say(
+        "At most {points} percentage points lost against the reference {reference}: {allowed} of {documents} documents."
+    ),
+    "gate_accepted": say("At least {percent} percent of all documents accepted: {needed} of {documents}."),
+    "gate_subset": say("At least {percent} percent accepted in {subset}: {needed} of {documents}."),
+    "gate_lost_plain": say("At most {points} percentage points lost against the reference {reference}."),
+    "gate_accepted_plain": say("At least {percent} percent of all documents accepted."),
+    "gate_subset_plain": say("At least {percent} percent of the documents in {subset} accepted."),
+    "gate_whole_documents": say(
+        "The rules are judged in whole documents, on the first repetition. Intervals stand beside them as a caveat and "
+        "do not decide."
+    ),
+    "gate_none": say("The protocol sets no acceptance rule for a configuration."),
+}
+
+NOTICES = {
+    "notice_set_aside": say_counted(
+        "{lines} line of {file} was set aside, first line {first}: {rule}.",
+        "{lines} lines of {file} were set aside, first line {first}: {rule}.",
+        by="lines",
+    ),
+    "notice_open_file": say("{file} is open: its run was not finished, and its tail is unprotected."),
+    "notice_torn_tail": say("The last line of {file} is torn; it was left out."),
+    "notice_newer_file": say("{file} has a newer format and was set aside whole; upgrade gpu-dossier to read it."),
+    "notice_noise": say(
+        "The reference, run twice on {documents} documents, changed its verdict on {flipped} of them: differences of "
+        "that size show nothing."
+    ),
+    "notice_noise_none": say("The reference, run twice on {documents} documents, judged all of them alike."),
+    "notice_unparseable": say("{label}: {unparseable} of {documents} answers could not be read as the format asked."),
+    "notice_origin": say("Origin of {label}: {origin}."),
+    "notice_deviation": say("{label} did not load as requested: {deviation}."),
+    "notice_objective_before": say("The objective was declared before the first run."),
+    "notice_objective_after": say("The objective was not declared before the first run, or was changed since."),
+    "notice_not_stable": say("Not stable: {label} passes or fails the rule on {rule} depending on the repetition."),
+    "notice_unsteady": say("{label}: speed had not settled while measuring."),
+    "notice_interval": say("The protocol asks for a decision by interval; this version cannot make it and makes none."),
+    "notice_plans": say_counted(
+        "One plan is pooled here.", "{plans} plans of one protocol are pooled here.", by="plans"
+    ),
+    "notice_protocols": say("Runs of {protocols} protocols were given; only {protocol} is shown."),
+    "notice_example_prices": say("EXAMPLE PRICES: {offers} is made up to show the form."),
+    "notice_unknown_offer": say("{candidate} names no offer; its price is unknown."),
+    "notice_expired": say("The quote {offer} was valid until {date} and cannot win on {as_of}."),
+    "notice_mismatch_device": say("Offer {offer} is for {offered}, not for {measured}; it is left out for {label}."),
+    "notice_mismatch_count": say(
+        "Offer {offer} has {offered} devices, measured were {measured}; it is left out for {label}."
+    ),
+    "notice_mismatch_memory": say(
+        "Offer {offer} names {offered} GiB device memory, measured were {measured}; it is left out for {label}."
+    ),
+    "notice_mismatch_mig": say(
+        "Offer {offer} has MIG profile {offered}, measured was {measured}; it is left out for {label}."
+    ),
+    "notice_idle_devices": say("Offer {offer} rents {offered} devices of which {used} works; the price is the whole."),
+    "notice_failures": say_counted(
+        "{failures} failure was recorded and is listed.",
+        "{failures} failures were recorded and are listed.",
+        by="failures",
+    ),  # fmt: skip
+    "notice_attempts": say_counted(
+        "{attempts} pass attempt did not end and does not count.",
+        "{attempts} pass attempts did not end and do not count.",
+        by="attempts",
+    ),
+    "notice_cost_undefined": say("Cost per accepted corpus is not defined for {label}: {paid} paid, 0 accepted."),
+}
+
+NOT_TESTED = {
+    "untested_concurrency": say("Memory and quality by context length and concurrency."),
+    "untested_gpu": say("Any GPU: the only device was the processor."),
+    "untested_cache": say("Other cache strategies than {cache}."),
+    "untested_probes": say("Machine probes: memory bandwidth, round trip, the brake of the token time."),
+    "untested_reload": say("Reload of the chosen artefact in a fresh process."),
+    "untested_test_set": say("Confirmation on the test documents."),
+    "untested_offers": say("Offers and packages."),
+    "untested_allocation": say("Shared campaign cost, invoices and their allocation."),
+    "untested_sensitivity": say("Sensitivity to prices, interruptions and restarts."),
+    "untested_claims": say("Claims of vendors and third parties: none was imported."),
+    "untested_telemetry": say("Power, energy, clocks and throttling."),
+    "untested_build": say("Making the artefact (quantization, calibration): no build was measured."),
+    "untested_server": say("An inference server, and the path of a client to it."),
+    "untested_open_loop": say("Arrivals by rate (open loop): each request waited for the one before."),
+    "untested_perplexity": say("Perplexity and bits per character."),
+    "untested_memory": say("Memory: no reading was taken."),
+}
+
+SUBTITLE = {
+    "subtitle_workload": say_counted(
+        "Field extraction ({fields}), {documents} {role} document.",
+        "Field extraction ({fields}), {documents} {role} documents.",
+        by="documents",
+    ),
+    "subtitle_languages": say("Languages: {languages}."),
+    "subtitle_frozen_before": say("Protocol {protocol} frozen {frozen}, before the first run on {first_run}."),
+    "subtitle_frozen_after": say("Protocol {protocol} frozen {frozen}, after the first run on {first_run}."),
+    "subtitle_frozen": say("Protocol {protocol} frozen {frozen}."),
+    "subtitle_prices": say("Prices valid until {date}."),
+    "subtitle_prices_expired": say("Prices were valid until {date}: expired."),
+    "subtitle_no_prices": say("No prices given."),
+    "subtitle_as_of": say("Judged as of {date}."),
+}
+
+ROWS = {
+    "cost_per_corpus": say_counted(
+        "{paid} paid, {corpora} corpus accepted", "{paid} paid, {corpora} corpora accepted", by="corpora"
+    ),
+    "cost_not_defined": say("not defined: {paid} paid, 0 accepted"),
+    "package_expired": say("expired {date}"),
+    "package_valid": say("valid until {date}"),
+    "package_mismatch": say("not for the measured machine"),
+    "package_deadline": say("misses the deadline"),
+    "package_linear": say("assumes {wanted} documents take {factor} times the measured {measured}"),
+    "calendar_not_foreseen": say("not foreseen"),
+    "calendar_by": say("{by}"),
+    "calendar_measured": say("measured once, counted once"),
+}
+
+SENTENCES: dict[str, Wording] = {
+    **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
+    **NOT_TESTED, **SUBTITLE, **ROWS,
+}  # fmt: skip
+
+WORDS: dict[str, Wording] = {
+    # criteria
+    "cheapest": say("the package price"),
+    "most_headroom": say("free memory"),
+    "fastest_corpus": say("the time for the wanted volume"),
+    "most_corpora": say("the number of corpora"),
+    # phases
+    "build": say("building"),
+    "load": say("loading"),
+    "warmup": say("warm-up"),
+    "measure": say("measuring"),
+    "reload": say("reloading"),
+    "unknown_phase": say("an unknown phase"),
+    # failure causes
+    "out_of_memory": say("out of memory"),
+    "killed": say("killed"),
+    "crashed": say("crashed"),
+    "timeout": say("time limit reached"),
+    "load_failure": say("load failure"),
+    "missing_operator": say("missing operator"),
+    "missing_dependency": say("missing package"),
+    "connection": say("connection"),
+    "truncation": say("truncation"),
+    "format": say("format"),
+    "quality": say("quality"),
+    "too_long": say("prompt too long"),
+    "engine_error": say("engine error"),
+    "protocol": say("protocol"),
+    # memory scopes
+    "allocated": say("allocated tensors"),
+    "reserved": say("reserved by the allocator"),
+    "process": say("device memory of the process"),
+    "device": say("whole device"),
+    "host": say("host memory of the worker"),
+    # roles
+    "development": say("development"),
+    "calibration": say("calibration"),
+    "validation": say("validation"),
+    "test": say("test"),
+    # gate rules
+    "lost": say("lost documents"),
+    "accepted": say("accepted documents"),
+    "subset": say("a subset"),
+    # calendar
+    "preparation": say("preparation"),
+    "quantization": say("quantization"),
+    "load_and_warmup": say("loading and warm-up"),
+    "processing": say("processing"),
+    "evaluation": say("evaluation"),
+    "rejected_trials": say("rejected trials"),
+    "restarts": say("restarts"),
+    "export": say("export"),
+}
+"""Vocabulary words that appear as parameters with `@`."""
