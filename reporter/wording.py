@@ -1,6 +1,6 @@
 """Every sentence that selection and assembly can say: key -> English message with named placeholders.
 
-Rendering: `gettext(message)`, or `ngettext(message, plural, n)` with n the value of parameter `count`, then
+Rendering: `gettext(message)`, or `ngettext(message, plural, n)` with n the value of the parameter named by `by`, then
 `.format(**parameters)`. Each parameter is printed by its first character: `#` a figure (counts, points and ratios as
 bare numbers; bytes, durations, percent and money with their unit), `@` a word of WORDS, `~` an ISO date, anything
 else as it is. Extraction: keywords `say` and `say_counted:1,2`.
@@ -19,7 +19,7 @@ class Wording(NamedTuple):
 
     message: str
     plural: str | None = None
-    count: str | None = None
+    by: str | None = None
 
 
 def say(message: str) -> Wording:
@@ -45,7 +45,7 @@ def sentence(key: str, /, **parameters: str) -> Sentence:
     wording = SENTENCES[key]
     wanted = placeholders(wording.message)
     if wording.plural is not None:
-        wanted |= placeholders(wording.plural) | {str(wording.count)}
+        wanted |= placeholders(wording.plural) | {str(wording.by)}
     if wanted != set(parameters):
         raise ValueError(f"{key} wants {sorted(wanted)}, got {sorted(parameters)}")
     return Sentence(key=key, parameters=parameters)
@@ -327,7 +327,7 @@ NOTICES = {
         "{failures} failure was recorded and is listed.",
         "{failures} failures were recorded and are listed.",
         by="failures",
-    ),  # fmt: skip
+    ),
     "notice_attempts": say_counted(
         "{attempts} pass attempt did not end and does not count.",
         "{attempts} pass attempts did not end and do not count.",
