@@ -25,6 +25,8 @@ UtcStamp = Annotated[
 ]
 Label = Annotated[str, Meta(min_length=1, max_length=200)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Positive = Annotated[int, Meta(ge=1, le=2**63 - 1)]
+Signed = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1, description="bytes; 1 GiB = 2^30 bytes")]
 Nanoseconds = Annotated[int, Meta(ge=0, le=2**63 - 1, description="nanoseconds of a monotonic clock")]
 OffsetNs = Annotated[

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta
-
-from .base import Bytes, CacheKind, Count, Label, Nanoseconds, OffsetNs, Phase, Record, Sha256, ShortId, Stage, UtcStamp
+from .base import (
+    Bytes,
+    CacheKind,
+    Count,
+    Label,
+    Nanoseconds,
+    OffsetNs,
+    Phase,
+    Positive,
+    Record,
+    Sha256,
+    ShortId,
+    Signed,
+    Stage,
+    UtcStamp,
+)
 
 PassOutcome = Literal["completed", "failed", "interrupted"]
 PassPurpose = Literal["reference", "reference_repeat", "variant", "series", "repetition"]
@@ -27,16 +40,16 @@ class PassBegin(Record, frozen=True, kw_only=True, tag="pass_begin"):
     environment_id: ShortId
     engine_id: ShortId
     variant_id: ShortId
-    batch: Annotated[int, Meta(ge=1)]
-    concurrency: Annotated[int, Meta(ge=1)]
+    batch: Positive
+    concurrency: Positive
     rate_per_s: float | None = None
     """Open-loop arrivals per second; null in a closed loop."""
     context_tokens: Count | None = None
     """Context added before each document; null where the documents are sent as they are."""
     cache_kind: CacheKind
-    output_limit_tokens: Annotated[int, Meta(ge=1)]
-    repetition: Annotated[int, Meta(ge=1)]
-    attempt: Annotated[int, Meta(ge=1)]
+    output_limit_tokens: Positive
+    repetition: Positive
+    attempt: Positive
     variant_name: Label
     purpose: PassPurpose
     series: Label
@@ -95,7 +108,7 @@ class Telemetry(Record, frozen=True, kw_only=True, tag="telemetry"):
     power_mean_mw: Count | None = None
     clock_sm_mhz: Count | None = None
     clock_memory_mhz: Count | None = None
-    temperature_c: int | None = None
+    temperature_c: Signed | None = None
     foreign_process_count: Count | None = None
     host_cpu_share: float | None = None
     """Share of the host's processor time used by others during the window, 0 to 1."""

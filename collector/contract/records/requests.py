@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Literal
 
 from .base import Count, FailureCause, Hmac, Label, Nanoseconds, OffsetNs, Phase, Record, Sha256, ShortId
 
@@ -79,5 +77,5 @@ class Score(Record, frozen=True, kw_only=True, tag="score"):
     fields_wrong: list[str]
     candidate_count: Count = 0
     """JSON objects found in the answer; the last one was judged."""
-    normalisation_count: Annotated[int, Meta(ge=0)] = 0
+    normalisation_count: Count = 0
     """Field comparisons that were equal only after Unicode normalisation."""

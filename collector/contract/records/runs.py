@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-from msgspec import Meta
+from typing import Literal
 
 from .base import (
     Count,
@@ -14,10 +12,12 @@ from .base import (
     LengthClass,
     Nanoseconds,
     Phase,
+    Positive,
     Record,
     Role,
     Sha256,
     ShortId,
+    Signed,
     Stage,
     UtcStamp,
 )
@@ -32,7 +32,7 @@ DecisionKind = Literal[
 class Header(Record, frozen=True, kw_only=True, tag="header"):
     """One per file, its first line: what was frozen, for which money, by which collector."""
 
-    format: Annotated[int, Meta(ge=1)]
+    format: Positive
     stage: Stage
     protocol_json: str
     """The lock: fields, rules, gates, subsets, generation, plan; every text only as its HMAC."""
@@ -85,7 +85,7 @@ class Failure(Record, frozen=True, kw_only=True, tag="failure"):
     document_id: Label | None = None
     phase: Phase | None = None
     exception_class: str | None = None
-    exit_code: int | None = None
+    exit_code: Signed | None = None
     """Exit code of the worker; negative for a signal, as the operating system reports it."""
     message_hmac: Hmac | None = None
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from msgspec import Meta
-
-from .base import Bytes, CacheKind, Count, Label, ObservedAt, Record, Sha256, ShortId
+from .base import Bytes, CacheKind, Count, Label, ObservedAt, Positive, Record, Sha256, ShortId
 
 DeviceKind = Literal["cpu", "cuda", "rocm", "mps"]
 EngineEvidence = Literal["verified", "claimed"]
@@ -125,7 +123,7 @@ class TensorGroup(Record, frozen=True, kw_only=True, tag="tensor_group"):
     tensor_class: str
     storage_dtype: str
     device_id: Label
-    tensor_count: Annotated[int, Meta(ge=1)]
+    tensor_count: Positive
     element_count: Count
     tensor_bytes: Bytes
     is_tied: bool = False
