@@ -242,7 +242,8 @@ class CampaignBuilder:
             environment_id=self.environment_id, os_name="Linux", os_version="Debian 13", kernel_version="6.12",
             machine_architecture="x86_64", cpu_model="Example CPU", cpu_logical_count=2, cpu_usable_count=2,
             host_memory_bytes=16 * 2**30, python_version="3.11.9", packages={"torch": "2.13.0", "numpy": "2.3.1"},
-            thread_count=2, load_average_1m=0.25, unchecked=["gpu_processes"], missing={"driver_version": "unsupported"},
+            thread_count=2, load_average_1m=0.25,
+            unchecked=["gpu_processes"], missing={"driver_version": "unsupported"},
         ))  # fmt: skip
         self.file.add(Device(
             environment_id=self.environment_id, device_id="cpu", device_kind="cpu",

@@ -1,0 +1,98 @@
+"""Intervals and tests that SQL cannot do: Wilson, order statistics of a quantile, exact McNemar."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+LEVEL_PERCENT = 95.0
+"""Two-sided level of every interval of the dossier."""
+
+MINIMUM_N: dict[int, int] = {50: 6, 90: 36, 95: 72, 99: 368}
+"""Percentile -> fewest values for which both limits of its two-sided 95 % interval exist."""
+
+
+class Bounds(NamedTuple):
+    """Lower and upper limit of an interval."""
+
+    low: float
+    high: float
+
+
+class Ranks(NamedTuple):
+    """1-based ranks in a sorted sample; a limit that does not exist is null."""
+
+    low: int | None
+    high: int | None
+
+
+def wilson(accepted: int, total: int, *, level_percent: float = LEVEL_PERCENT) -> Bounds | None:
+    """Return the Wilson score interval of a share, 0 to 1; null for an empty sample.
+
+    Raises ValueError unless 0 <= accepted <= total.
+    """
+    if not 0 <= accepted <= total:
+        raise ValueError(f"{accepted} of {total} is no share")
+    if total == 0:
+        return None
+    z = _normal_quantile(0.5 + level_percent / 200)
+    share = accepted / total
+    centre = share + z * z / (2 * total)
+    half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
+    scale = 1 + z * z / total
+    low = 0.0 if accepted == 0 else (centre - half) / scale
+    high = 1.0 if accepted == total else (centre + half) / scale
+    return Bounds(low, high)
+
+
+def quantile_rank(n: int, percent: int) -> int:
+    """Return the 1-based rank of the percentile in a sorted sample of n: the smallest k with 100 k >= percent n.
+
+    The definition of `quantile_disc` and numpy's `inverted_cdf`: always a value that was measured.
+    """
+    if n < 1 or not 0 < percent < 100:
+        raise ValueError(f"no rank for percentile {percent} of {n} values")
+    return max(1, -(-percent * n // 100))
+
+
+@lru_cache(maxsize=65536)
+def quantile_interval_ranks(n: int, percent: int, *, level_percent: float = LEVEL_PERCENT) -> Ranks:
+    """Return the ranks whose values bound the percentile with at least the level's probability, for any distribution.
+
+    With B ~ Binomial(n, p): low = the largest l with P(B <= l-1) <= alpha/2, high = the smallest u with
+    P(B >= u) <= alpha/2. A limit is null where no such rank exists in 1..n. Ranks are not meaningful apart: print an
+    interval only where both exist (n >= MINIMUM_N).
+    """
+    from scipy.stats import binom
+
+    if n < 1 or not 0 < percent < 100:
+        raise ValueError(f"no interval for percentile {percent} of {n} values")
+    tail, p = (1 - level_percent / 100) / 2, percent / 100
+    low = int(binom.ppf(tail, n, p)) + 1
+    while low >= 1 and binom.cdf(low - 1, n, p) > tail:
+        low -= 1
+    high = int(binom.isf(tail, n, p)) + 1
+    while high > 1 and binom.sf(high - 2, n, p) <= tail:
+        high -= 1
+    while high <= n and binom.sf(high - 1, n, p) > tail:
+        high += 1
+    return Ranks(low if low >= 1 else None, high if high <= n else None)
+
+
+def mcnemar_exact(lost: int, gained: int) -> float:
+    """Return the exact two-sided p of McNemar's test on the discordant pairs; 1 where there is none.
+
+    A large p is not evidence of equality.
+    """
+    from scipy.stats import binomtest
+
+    if lost + gained == 0:
+        return 1.0
+    return float(binomtest(min(lost, gained), lost + gained, 0.5).pvalue)
+
+
+def _normal_quantile(probability: float) -> float:
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(probability)
