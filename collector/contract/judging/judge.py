@@ -4,9 +4,9 @@ What is told apart, in this order: failed and too long (the request never got an
 only), truncated, unparseable, then right or wrong by content.
 
 An answer that ran into its output limit is `truncated` where no complete object stands in it: the limit is the cause,
-and outranks `unparseable`. Where a complete object does stand in it, the last complete one is judged, also where another
-one was begun after it and cut off: small models go on after their answer, what follows withdraws nothing, and an
-application that reads the last complete object sees the same.
+and outranks `unparseable`. Where a complete object does stand in it, the last complete one is judged, also where
+another one was begun after it and cut off: small models go on after their answer, what follows withdraws nothing, and a program
+that reads the last complete object sees the same.
 """
 
 from __future__ import annotations
