@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from collector.contract.errors import MissingDependency
 
@@ -78,7 +78,7 @@ def write_dequantized(gguf: Path, out: Path) -> dict[str, str]:
     folder, name = str(gguf.parent), gguf.name
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=name)
     # Asked for by name: without it a machine that has a GGUF kernel keeps the blocks, and such a model is not saved.
-    model = AutoModelForCausalLM.from_pretrained(
+    model: Any = AutoModelForCausalLM.from_pretrained(
         folder, gguf_file=name, dtype=torch.float32, quantization_config=GgufConfig(dequantize=True)
     )
     # transformers 5.17 leaves the GGUF mark on a dequantized model and then refuses to save it.
