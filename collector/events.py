@@ -6,6 +6,7 @@ import msgspec
 
 from collector.contract.records import AnyRecord
 from collector.contract.records.base import FailureCause, Phase
+from collector.contract.texts import Text
 from collector.engines.base import EngineSetup, Prompt
 
 
@@ -62,16 +63,6 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
 
     is_steady: bool | None
     live_row_steps: int
-
-
-class Text(msgspec.Struct, frozen=True, kw_only=True):
-    """A text for the texts file, under its HMAC."""
-
-    hmac: str
-    text_kind: str
-    """prompt, answer, expected, document, message or token_ids."""
-    text: str
-    document_id: str | None = None
 
 
 Event = PhaseBegan | PhaseEnded | Recorded | Answered | WorkerFailed | Finished
