@@ -24,10 +24,17 @@ class ShapeProblem(NamedTuple):
     next_step: str
 
 
-def shape_problems(kind: type[msgspec.Struct], value: object, path: Path = ()) -> list[ShapeProblem]:
-    """Return each unknown field, absent required field and value of a wrong type, in the order of the data."""
+def shape_problems(
+    kind: type[msgspec.Struct], value: object, path: Path = (), *, whole: str = "the file"
+) -> list[ShapeProblem]:
+    """Return each unknown field, absent required field and value of a wrong type, in the order of the data.
+
+    `whole` is what messages call the outermost value.
+    """
     if not isinstance(value, dict):
-        return [_wrong(path, f"expected a table, got {shown(value)}", "write it as a table of `name = value` lines")]
+        place = f"`{path_text(path)}`" if path else whole
+        message = f"{place}: expected a table of named fields, found {shown(value)}"
+        return [ShapeProblem(path, "wrong-type", message, f"write {_described(kind)}")]
     problems: list[ShapeProblem] = []
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     for key, item in value.items():
@@ -37,7 +44,7 @@ def shape_problems(kind: type[msgspec.Struct], value: object, path: Path = ()) -
             problems.append(_unknown((*path, key), list(fields)))
     for name, field in fields.items():
         if field.required and name not in value:
-            where = path_text(path) or "the file"
+            where = f"`{path_text(path)}`" if path else whole
             problems.append(
                 ShapeProblem(
                     path, "missing-field", f"{where} has no `{name}`", f"add `{name}` ({_described(field.type)})"

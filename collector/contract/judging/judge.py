@@ -5,8 +5,8 @@ only), truncated, unparseable, then right or wrong by content.
 
 An answer that ran into its output limit is `truncated` where no complete object stands in it: the limit is the cause,
 and outranks `unparseable`. Where a complete object does stand in it, the last complete one is judged, also where
-another one was begun after it and cut off: small models go on after their answer, what follows withdraws nothing, and a program
-that reads the last complete object sees the same.
+another one was begun after it and cut off: small models go on after their answer, what follows withdraws nothing, and a
+program that reads the last complete object sees the same.
 """
 
 from __future__ import annotations

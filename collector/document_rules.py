@@ -1,0 +1,122 @@
+"""What documents may not do: share an identifier or a text, cross roles, or expect what no answer could be."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from collector.contract.errors import Finding
+from collector.contract.judging import compare, fold_label, normalise
+from collector.contract.protocol import FieldRule
+from collector.contract.shape import nearest, shown
+from collector.documents import NumberedDocument
+
+Entries = Sequence[NumberedDocument]
+
+
+def document_findings(path: Path, entries: Entries, fields: Sequence[FieldRule] | None) -> list[Finding]:
+    """Return every finding about the documents; those about expected values only where the fields are known."""
+    findings = [*_repeated_ids(path, entries), *_repeated_texts(path, entries, fields)]
+    for entry in entries:
+        if not entry.document.text.strip():
+            findings.append(
+                Finding(path, entry.line, "empty-text", f"document {entry.document.id!r} holds blanks only",
+                        "write the document's text, or remove the line")
+            )  # fmt: skip
+        if fields is not None:
+            findings += _expected_findings(path, entry, fields)
+    return findings
+
+
+def content_key(text: str) -> str:
+    """Return what two texts share that are the same document: NFC, blanks collapsed."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _repeated_ids(path: Path, entries: Entries) -> Iterable[Finding]:
+    first: dict[str, NumberedDocument] = {}
+    for entry in entries:
+        document = entry.document
+        earlier = first.setdefault(document.id, entry)
+        if earlier is entry:
+            continue
+        message = f"document id {document.id!r} stands already on line {earlier.line}"
+        yield Finding(path, entry.line, "duplicate-id", message, "give each document its own id")
+        if earlier.document.role != document.role:
+            yield _overlap(path, entry, earlier, f"document id {document.id!r}")
+
+
+def _repeated_texts(path: Path, entries: Entries, fields: Sequence[FieldRule] | None) -> Iterable[Finding]:
+    first: dict[str, NumberedDocument] = {}
+    for entry in entries:
+        document = entry.document
+        key = content_key(document.text)
+        earlier = first.setdefault(key, entry)
+        if earlier is entry or not key:
+            continue
+        other = earlier.document
+        if other.id != document.id:
+            message = f"documents {other.id!r} (line {earlier.line}) and {document.id!r} have the same text"
+            yield Finding(path, entry.line, "same-text", message, "keep one of them")
+            if other.role != document.role:
+                yield _overlap(path, entry, earlier, f"the text of document {document.id!r}")
+        if _conflict(other.expected, document.expected, fields):
+            before, now = shown(other.expected), shown(document.expected)
+            message = f"the same text expects {before} on line {earlier.line} and {now} here"
+            yield Finding(path, entry.line, "conflicting-expected", message, "decide which is right, keep that one")
+
+
+def _overlap(path: Path, entry: NumberedDocument, earlier: NumberedDocument, what: str) -> Finding:
+    message = f"{what} has the role {entry.document.role} here and {earlier.document.role} on line {earlier.line}"
+    next_step = "give it one role: what tuned or chose a configuration cannot confirm it"
+    return Finding(path, entry.line, "role-overlap", message, next_step)
+
+
+def _conflict(left: dict[str, str | None], right: dict[str, str | None], fields: Sequence[FieldRule] | None) -> bool:
+    if fields is None:
+        return left != right
+    for rule in fields:
+        one, other = left.get(rule.name), right.get(rule.name)
+        if (one is None) != (other is None):
+            return True
+        if one is not None and other is not None and not compare(rule, expected=one, given=other).is_equal:
+            return True
+    return False
+
+
+def _expected_findings(path: Path, entry: NumberedDocument, fields: Sequence[FieldRule]) -> Iterable[Finding]:
+    document = entry.document
+    names = [rule.name for rule in fields]
+    for name in document.expected:
+        if name not in names:
+            meant = nearest(name, names)
+            next_step = f"did you mean {meant!r}?" if meant else f"the task's fields are {', '.join(names)}"
+            message = f"document {document.id!r} expects a value for {name!r}, which is no field of the task"
+            yield Finding(path, entry.line, "expected-unknown-field", message, next_step)
+    for rule in fields:
+        if rule.name not in document.expected:
+            message = f"document {document.id!r} has no expected value for {rule.name!r}"
+            yield Finding(path, entry.line, "expected-missing", message, "add it; null where the document has none")
+            continue
+        value = document.expected[rule.name]
+        if value is None:
+            continue
+        if not value.strip():
+            message = f"document {document.id!r}: the expected {rule.name!r} is empty"
+            yield Finding(path, entry.line, "expected-empty", message, "write null where the document has none")
+        elif normalise(rule, value) is None:
+            yield _not_normalisable(path, entry, rule, value)
+
+
+def _not_normalisable(path: Path, entry: NumberedDocument, rule: FieldRule, value: str) -> Finding:
+    place = f"document {entry.document.id!r}: the expected {rule.name!r} is {shown(value)}, which is"
+    if rule.type == "label":
+        folded = {fold_label(label): label for label in rule.labels}
+        meant = nearest(fold_label(value), list(folded))
+        next_step = f"did you mean {folded[meant]!r}?" if meant else f"the labels are {', '.join(rule.labels)}"
+        return Finding(path, entry.line, "expected-label", f"{place} not among the labels", next_step)
+    example = {"date": "2026-04-03", "money": "1234.56 EUR", "text": "a text"}[rule.type]
+    return Finding(
+        path, entry.line, "expected-value", f"{place} no value of type {rule.type}", f"write it like {example!r}"
+    )

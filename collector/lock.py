@@ -1,0 +1,241 @@
+"""The lock: what of a protocol is frozen, how it is read back, and what has drifted from it since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from collector.contract.digests import canonical_json, file_sha256, read_salt, text_hmac
+from collector.contract.errors import Finding, Refused
+from collector.contract.protocol import (
+    DocumentLine,
+    Lock,
+    LockedDocument,
+    LockedPlan,
+    LockedTrial,
+    plan_digest,
+    protocol_digest,
+)
+from collector.contract.shape import shown
+from collector.protocol_file import LoadedProtocol
+
+
+class Content(NamedTuple):
+    """What a protocol says now, in the form in which it is frozen."""
+
+    trial: LockedTrial
+    plan: LockedPlan
+
+
+def lock_path(protocol: Path) -> Path:
+    """Return where a protocol's lock lies: protocol.lock.json beside protocol.toml."""
+    return protocol.with_name(f"{protocol.stem}.lock.json")
+
+
+def salt_path(protocol: Path) -> Path:
+    """Return where a protocol's salt lies: protocol.salt beside protocol.toml."""
+    return protocol.with_name(f"{protocol.stem}.salt")
+
+
+def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
+    """Return what would be frozen. Documents are sorted by id, so their order in the file changes nothing.
+
+    Raises Refused where the scripted engine's script cannot be read.
+    """
+    protocol = loaded.protocol
+    trial = LockedTrial(
+        format=protocol.format,
+        name=protocol.name,
+        task_kind=protocol.task.kind,
+        prompt_hmac=text_hmac(salt, protocol.task.prompt),
+        system_hmac=text_hmac(salt, protocol.task.system),
+        fields=protocol.task.fields,
+        missing_value=protocol.task.missing_value,
+        permission=protocol.workload.permission,
+        review=protocol.workload.review,
+        generation=protocol.generation,
+        gates=protocol.gates,
+        limits=protocol.limits,
+        reference=protocol.plan.reference,
+        documents=sorted((_locked(document, salt) for document in loaded.documents), key=lambda one: one.document_id),
+    )
+    plan = LockedPlan(
+        model=protocol.model,
+        engine=protocol.engine,
+        engine_script_sha256=_script_digest(loaded),
+        variants=protocol.variants,
+        plan=protocol.plan,
+    )
+    return Content(trial, plan)
+
+
+def _script_digest(loaded: LoadedProtocol) -> str | None:
+    script = loaded.protocol.engine.script
+    if script is None:
+        return None
+    try:
+        return file_sha256(loaded.path.parent / script)
+    except OSError as error:
+        message = f"`engine.script` is {script!r}, which cannot be read: {error.strerror}"
+        finding = Finding(loaded.path, loaded.line_of("engine.script"), "script", message, "correct its path")
+        raise Refused([finding]) from None
+
+
+def _locked(document: DocumentLine, salt: bytes) -> LockedDocument:
+    return LockedDocument(
+        document_id=document.id,
+        role=document.role,
+        length_class=document.length_class,
+        is_hard=document.is_hard,
+        subsets=sorted(set(document.subsets)),
+        cluster=document.cluster or document.id,
+        language=document.language,
+        text_hmac=text_hmac(salt, document.text),
+        expected_hmac=expected_hmac(salt, document),
+    )
+
+
+def expected_text(document: DocumentLine) -> str:
+    """Return a document's expected values as one text: canonical JSON, as the texts file keeps it."""
+    return canonical_json({**document.expected}).decode()
+
+
+def expected_hmac(salt: bytes, document: DocumentLine) -> str:
+    """Return the HMAC that stands for a document's expected values."""
+    return text_hmac(salt, expected_text(document))
+
+
+def read_lock(path: Path) -> Lock:
+    """Return a lock whose two digests agree with what it holds. Raises Refused otherwise."""
+    next_step = "run `collector freeze` again, or copy the lock again from the machine that froze the protocol"
+    try:
+        lock = msgspec.json.decode(path.read_bytes(), type=Lock)
+    except FileNotFoundError:
+        message = "the protocol is not frozen: there is no lock"
+        raise Refused([Finding(path, None, "lock", message, "run `collector freeze` first")]) from None
+    except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise Refused([Finding(path, None, "lock", f"the lock cannot be read: {error}", next_step)]) from None
+    protocol_id = protocol_digest(lock.trial)
+    for name, recorded, computed in (
+        ("protocol_id", lock.protocol_id, protocol_id),
+        ("plan_id", lock.plan_id, plan_digest(lock.protocol_id, lock.plan)),
+    ):
+        if recorded != computed:
+            message = f"the lock was edited: its {name} is {recorded[:16]}…, its content has {computed[:16]}…"
+            raise Refused([Finding(path, None, "lock-edited", message, next_step)])
+    return lock
+
+
+def drift_findings(loaded: LoadedProtocol) -> list[Finding]:
+    """Return one finding per thing that differs between a protocol and its lock; empty when they agree.
+
+    Raises Refused for an unreadable lock, DossierError for an absent salt.
+    """
+    lock = read_lock(lock_path(loaded.path))
+    salt = read_salt(salt_path(loaded.path))
+    return content_drift(loaded, lock, content_of(loaded, salt))
+
+
+def content_drift(loaded: LoadedProtocol, lock: Lock, now: Content) -> list[Finding]:
+    """Return one finding per difference between a lock and what the protocol says now."""
+    if _has_other_salt(lock.trial, now.trial):
+        message = "no text agrees with the lock: this is not the salt that the protocol was frozen with"
+        next_step = "copy protocol.salt again from the machine that froze the protocol"
+        return [Finding(salt_path(loaded.path), 1, "drift", message, next_step)]
+    frozen_trial, trial = _plain(lock.trial), _plain(now.trial)
+    findings = list(_document_drift(loaded, frozen_trial.pop("documents"), trial.pop("documents")))
+    command = f"`collector freeze {loaded.path.name}`"
+    new_protocol = f"undo the change, or run {command}: that is a new protocol, and earlier runs stay with the old one"
+    new_plan = f"undo the change, or run {command}: the protocol stays the same, the plan is a new one"
+    for frozen_part, part, next_step in (
+        (frozen_trial, trial, new_protocol),
+        (_plain(lock.plan), _plain(now.plan), new_plan),
+    ):
+        for path, before, after in _differences(frozen_part, part, ()):
+            place = _place(path, is_plan=next_step is new_plan)
+            message = f"`{place}` {_change(path, before, after)}"
+            findings.append(Finding(loaded.path, loaded.line_of(place) or 1, "drift", message, next_step))
+    return findings
+
+
+_ABSENT = "absent"
+
+
+def _plain(value: msgspec.Struct) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(value)
+    return plain
+
+
+def _has_other_salt(frozen: LockedTrial, now: LockedTrial) -> bool:
+    before = {document.document_id: document.text_hmac for document in frozen.documents}
+    shared = [one for one in now.documents if one.document_id in before]
+    return frozen.prompt_hmac != now.prompt_hmac and all(before[one.document_id] != one.text_hmac for one in shared)
+
+
+def _document_drift(
+    loaded: LoadedProtocol, frozen: list[dict[str, Any]], now: list[dict[str, Any]]
+) -> Iterator[Finding]:
+    lines = {document.id: line for document, line in zip(loaded.documents, loaded.document_lines, strict=True)}
+    before = {one["document_id"]: one for one in frozen}
+    after = {one["document_id"]: one for one in now}
+    next_step = (
+        f"undo the change, or run `collector freeze {loaded.path.name}`: that is a new protocol, and earlier runs stay "
+        "with the old one"
+    )
+    for document_id in sorted(before.keys() | after.keys()):
+        if document_id not in after:
+            message = f"document {document_id!r} was frozen and is no longer there"
+        elif document_id not in before:
+            message = f"document {document_id!r} was added"
+        else:
+            changed = [name for name in after[document_id] if after[document_id][name] != before[document_id].get(name)]
+            if not changed:
+                continue
+            what = ", ".join(name.removesuffix("_hmac").replace("expected", "expected values") for name in changed)
+            message = f"document {document_id!r} changed: {what}"
+        yield Finding(loaded.documents_path, lines.get(document_id), "drift", message, next_step)
+
+
+def _differences(
+    before: Any, after: Any, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], Any, Any]]:
+    """Yield (path, before, after) of each leaf that differs."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in [*before, *(key for key in after if key not in before)]:
+            yield from _differences(before.get(key, _ABSENT), after.get(key, _ABSENT), (*path, key))
+    elif isinstance(before, list) and isinstance(after, list) and any(isinstance(one, dict) for one in before + after):
+        for index in range(max(len(before), len(after))):
+            left = before[index] if index < len(before) else _ABSENT
+            right = after[index] if index < len(after) else _ABSENT
+            yield from _differences(left, right, (*path, index))
+    elif before != after:
+        yield path, before, after
+
+
+_PLACES: dict[str, str] = {
+    "prompt_hmac": "task.prompt", "system_hmac": "task.system", "fields": "task.field", "task_kind": "task.kind",
+    "missing_value": "task.missing_value", "permission": "workload.permission", "review": "workload.review",
+    "reference": "plan.reference", "variants": "variant", "engine_script_sha256": "engine.script",
+}  # fmt: skip
+
+
+def _place(path: tuple[str | int, ...], *, is_plan: bool) -> str:
+    """Return where a path of the lock stands in protocol.toml."""
+    head = str(path[0])
+    steps: list[str | int] = [head if is_plan and head == "plan" else _PLACES.get(head, head), *path[1:]]
+    if head == "gates" and len(steps) > 1 and steps[1] == "subsets":
+        steps[1] = "subset"
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
+
+
+def _change(path: tuple[str | int, ...], before: Any, after: Any) -> str:
+    if str(path[0]).endswith(("_hmac", "_sha256")) and _ABSENT not in (before, after):
+        return "has another content than when frozen"
+    if before is _ABSENT:
+        return f"was not there when frozen and is {shown(after)} now"
+    if after is _ABSENT:
+        return f"was {shown(before)} when frozen and is gone"
+    return f"was {shown(before)} when frozen and is {shown(after)} now"

@@ -1,0 +1,79 @@
+"""Count the tokens of every prompt before anything is measured: prompt + output limit must fit the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from collector.contract.errors import DossierError, Finding
+from collector.documents import render_prompt
+from collector.engines import engine_module
+from collector.engines.base import EngineSetup
+from collector.protocol_file import LoadedProtocol
+
+
+class PromptLengths(NamedTuple):
+    """Tokens of the longest prompt, template included, and of the context; null where not known."""
+
+    longest_prompt_tokens: int | None
+    context_limit_tokens: int | None
+    findings: list[Finding]
+
+
+def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
+    """Encode every document's prompt with the engine's own tokenizer and chat template; no weights are read.
+
+    A document that does not fit is a finding with both numbers: nothing is ever cut to fit.
+    """
+    protocol = loaded.protocol
+    try:
+        encoder = engine_module(protocol.engine.name).encoder(_setup(loaded))
+        prompts = [render_prompt(protocol.task, document) for document in loaded.documents]
+        counts = [len(encoded.token_ids) for encoded in encoder.encode(prompts)]
+        own_limit = encoder.context_limit_tokens()
+    except DossierError as fault:
+        return PromptLengths(None, None, [_engine_finding(loaded, fault.message, fault.next_step)])
+    # Whatever a tokenizer library raises for an absent or unusable model is the user's fault to mend, not a crash.
+    except Exception as error:
+        message = (
+            f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"
+        )
+        next_step = "check `model.id`, the network or the local folder; `--no-tokens` checks everything else"
+        return PromptLengths(None, None, [_engine_finding(loaded, message, next_step)])
+    limits = [limit for limit in (own_limit, protocol.generation.context_limit_tokens) if limit is not None]
+    limit = min(limits, default=None)
+    findings = _too_long(loaded, counts, limit) if limit is not None else []
+    return PromptLengths(max(counts, default=None), limit, findings)
+
+
+def _too_long(loaded: LoadedProtocol, counts: Sequence[int], limit: int) -> list[Finding]:
+    output = loaded.protocol.generation.max_new_tokens
+    findings: list[Finding] = []
+    for document, line, count in zip(loaded.documents, loaded.document_lines, counts, strict=True):
+        if count + output > limit:
+            message = (
+                f"document {document.id!r}: a prompt of {count} tokens and {output} output tokens do not fit "
+                f"into a context of {limit} tokens"
+            )
+            next_step = "shorten the document, lower generation.max_new_tokens, or use a model with a longer context"
+            findings.append(Finding(loaded.documents_path, line, "prompt-too-long", message, next_step))
+    return findings
+
+
+def _setup(loaded: LoadedProtocol) -> EngineSetup:
+    protocol = loaded.protocol
+    return EngineSetup(
+        base_dir=str(loaded.path.parent),
+        model=protocol.model,
+        engine=protocol.engine,
+        variant=protocol.variants[0],
+        generation=protocol.generation,
+        limits=protocol.limits,
+        device="cpu",
+        pass_label="check/0/0",
+    )
+
+
+def _engine_finding(loaded: LoadedProtocol, message: str, next_step: str) -> Finding:
+    line = loaded.line_of("model.id") or loaded.line_of("engine.name")
+    return Finding(loaded.path, line, "tokenizer", f"prompts cannot be counted: {message}", next_step)

@@ -1,0 +1,78 @@
+"""Everything about a protocol that can be refused before money is spent, all findings at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from collector.contract.errors import DossierError, Finding, Refused
+from collector.contract.protocol import Protocol
+from collector.document_rules import document_findings
+from collector.lock import drift_findings, lock_path
+from collector.prompt_fit import prompt_lengths
+from collector.protocol_file import LoadedProtocol, ProtocolParts, load_protocol, read_parts
+from collector.protocol_rules import protocol_findings
+
+
+class CheckReport(NamedTuple):
+    """What was looked at. Token counts are null where they were not asked for or the engine does not know them."""
+
+    findings: list[Finding]
+    protocol: Protocol | None
+    role_counts: dict[str, int]
+    longest_prompt_tokens: int | None
+    context_limit_tokens: int | None
+    is_frozen: bool
+
+
+def check_protocol(path: Path, *, with_tokenizer: bool = True) -> list[Finding]:
+    """Return every finding about a protocol, its documents, its prompts' lengths and its lock; empty if all is well."""
+    return examine(path, with_tokenizer=with_tokenizer).findings
+
+
+def examine(path: Path, *, with_tokenizer: bool = True, with_lock: bool = True) -> CheckReport:
+    """Check a protocol and say what was found in it.
+
+    `with_lock` compares it with its lock where there is one. Where the shape of a file is broken, the rules about the
+    other file are still applied; lengths and lock are looked at only when nothing else is wrong.
+    """
+    parts = read_parts(path)
+    findings = [*parts.findings, *_rule_findings(parts)]
+    entries = parts.documents.entries if parts.documents is not None else []
+    roles: Counter[str] = Counter(entry.document.role for entry in entries)
+    longest = limit = None
+    is_frozen = lock_path(path).exists()
+    if not findings:
+        loaded = parts.loaded()
+        if with_tokenizer:
+            longest, limit, findings = prompt_lengths(loaded)
+        if with_lock and is_frozen:
+            findings = [*findings, *_lock_findings(loaded)]
+    return CheckReport(findings, parts.protocol, dict(roles), longest, limit, is_frozen)
+
+
+def _rule_findings(parts: ProtocolParts) -> list[Finding]:
+    findings: list[Finding] = []
+    documents = [entry.document for entry in parts.documents.entries] if parts.documents else None
+    has_all_documents = parts.documents is not None and not parts.documents.findings
+    if parts.protocol is not None and parts.text is not None:
+        findings += protocol_findings(
+            parts.path, parts.protocol, documents if has_all_documents else None, parts.text.line_of
+        )
+    if parts.documents is not None:
+        fields = parts.protocol.task.fields if parts.protocol is not None else None
+        findings += document_findings(parts.documents.path, parts.documents.entries, fields)
+    return findings
+
+
+def _lock_findings(loaded: LoadedProtocol) -> list[Finding]:
+    try:
+        return drift_findings(loaded)
+    except Refused as refused:
+        return refused.findings
+    except DossierError as fault:
+        return [Finding(lock_path(loaded.path), None, "lock", fault.message, fault.next_step)]
+
+
+__all__ = ["CheckReport", "LoadedProtocol", "check_protocol", "examine", "load_protocol"]

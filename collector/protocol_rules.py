@@ -1,0 +1,162 @@
+"""What a protocol of the right shape may still not say: rules that cannot be judged, met or failed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from collector.contract.errors import Finding
+from collector.contract.judging import fold_label
+from collector.contract.protocol import DocumentLine, Gates, Protocol
+from collector.contract.shape import nearest, shown
+from collector.documents import PLACEHOLDER
+
+Say = Callable[[str, str, str, str], Finding]
+"""(path in the file, rule, message, next step) -> finding with its line."""
+
+_VARIANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PLACEHOLDER_WORDS = frozenset({"", "todo", "tbd", "fixme", "xxx", "n/a", "none", "unknown", "...", "…", "-", "?"})
+
+
+def protocol_findings(
+    path: Path, protocol: Protocol, documents: Sequence[DocumentLine] | None, line_of: Callable[[str], int | None]
+) -> list[Finding]:
+    """Return every finding about the protocol; those about subsets only where the documents are known."""
+
+    def say(place: str, rule: str, message: str, next_step: str) -> Finding:
+        return Finding(path, line_of(place) or 1, rule, message, next_step)
+
+    findings = [
+        *_task(protocol, say),
+        *_statements(protocol, say),
+        *_variants(protocol, say),
+        *_engine(path, protocol, say),
+        *_thresholds(protocol.gates, say),
+        *_output_limit(protocol, say),
+    ]
+    if documents is not None:
+        findings += _subsets(protocol.gates, documents, say)
+    return findings
+
+
+def _task(protocol: Protocol, say: Say) -> Iterable[Finding]:
+    task = protocol.task
+    if (count := task.prompt.count(PLACEHOLDER)) != 1:
+        message = f"`task.prompt` contains {PLACEHOLDER} {count} times, not once"
+        yield say("task.prompt", "prompt-placeholder", message, f"write {PLACEHOLDER} where the document's text goes")
+    for index in _repeated([rule.name for rule in task.fields]):
+        message = f"two fields are named {task.fields[index].name!r}"
+        yield say(f"task.field[{index}].name", "duplicate-name", message, "give each field its own name")
+    if not any(rule.is_required for rule in task.fields):
+        message = "no field is required, so every readable answer would be accepted"
+        yield say("task.field[0]", "no-required-field", message, "make at least one field required")
+    for index, rule in enumerate(task.fields):
+        place = f"task.field[{index}].labels"
+        if rule.type == "label" and len(rule.labels) < 2:
+            message = f"field {rule.name!r} has {len(rule.labels)} label(s), so there is nothing to choose from"
+            yield say(place, "labels", message, 'add labels = ["...", "..."]')
+        elif rule.type != "label" and rule.labels:
+            message = f"field {rule.name!r} is of type {rule.type} and has labels {shown(rule.labels)}"
+            yield say(place, "labels", message, 'remove them, or write type = "label"')
+        for again in _repeated([fold_label(label) for label in rule.labels]):
+            message = f"label {rule.labels[again]!r} of {rule.name!r} equals another one when case is ignored"
+            yield say(place, "labels", message, "keep one of them")
+
+
+def _statements(protocol: Protocol, say: Say) -> Iterable[Finding]:
+    for name, text, next_step in (
+        (
+            "permission",
+            protocol.workload.permission,
+            "name who permits this use of the documents, and where it is written",
+        ),
+        ("review", protocol.workload.review, "say how the expected values were reviewed: by whom or what, and when"),
+    ):
+        if text.strip().casefold() in _PLACEHOLDER_WORDS:
+            yield say(f"workload.{name}", f"missing-{name}", f"`workload.{name}` says {shown(text)}", next_step)
+
+
+def _variants(protocol: Protocol, say: Say) -> Iterable[Finding]:
+    names = [variant.name for variant in protocol.variants]
+    for index in _repeated(names):
+        message = f"two variants are named {names[index]!r}"
+        yield say(f"variant[{index}].name", "duplicate-name", message, "give each variant its own name")
+    for index, name in enumerate(names):
+        if not _VARIANT_NAME.fullmatch(name):
+            message = f"variant name {name!r} cannot stand in keys and file names"
+            yield say(f"variant[{index}].name", "variant-name", message, "use letters, digits, `.`, `_` and `-`")
+    if protocol.plan.reference not in names:
+        meant = nearest(protocol.plan.reference, names)
+        next_step = f"did you mean {meant!r}?" if meant else f"the variants are {', '.join(names)}"
+        message = f"the reference {protocol.plan.reference!r} is not among the variants"
+        yield say("plan.reference", "missing-reference", message, next_step)
+
+
+def _engine(path: Path, protocol: Protocol, say: Say) -> Iterable[Finding]:
+    engine = protocol.engine
+    if engine.name != "scripted":
+        if engine.script is not None:
+            message = f"`engine.script` is {engine.script!r}, and engine {engine.name} reads no script"
+            yield say("engine.script", "script", message, 'remove it, or write name = "scripted"')
+    elif engine.script is None:
+        yield say("engine", "script", "the scripted engine has no script", 'add script = "script.json" under [engine]')
+    elif not (path.parent / engine.script).is_file():
+        message = f"`engine.script` is {engine.script!r}, and there is no such file beside the protocol"
+        yield say("engine.script", "script", message, "write the script, or correct its path")
+
+
+def _thresholds(gates: Gates, say: Say) -> Iterable[Finding]:
+    if gates.max_lost_points is None and gates.min_accepted_percent is None and not gates.subsets:
+        message = "no acceptance rule: every configuration would pass"
+        yield say("gates", "no-gate", message, "add max_lost_points, min_accepted_percent or a [[gates.subset]]")
+    if gates.max_lost_points is not None and Fraction(gates.max_lost_points) > 100:
+        message = (
+            f"`gates.max_lost_points` is {gates.max_lost_points}: more than all can never be lost, so it never fails"
+        )
+        yield say("gates.max_lost_points", "threshold", message, "write points between 0 and 100")
+    percents = [("gates.min_accepted_percent", gates.min_accepted_percent)]
+    percents += [
+        (f"gates.subset[{index}].min_accepted_percent", gate.min_accepted_percent)
+        for index, gate in enumerate(gates.subsets)
+    ]
+    for place, percent in percents:
+        if percent is not None and Fraction(percent) > 100:
+            message = f"`{place}` is {percent}: no outcome can meet it, at most 100 percent can be accepted"
+            yield say(place, "threshold", message, "write a percentage between 0 and 100")
+    for index in _repeated([gate.subset for gate in gates.subsets]):
+        message = f"two rules are about the subset {gates.subsets[index].subset!r}"
+        yield say(f"gates.subset[{index}].subset", "duplicate-name", message, "keep one of them")
+
+
+def _subsets(gates: Gates, documents: Sequence[DocumentLine], say: Say) -> Iterable[Finding]:
+    roles = Counter(document.role for document in documents)
+    if not roles["validation"]:
+        message = f"none of the {len(documents)} documents has the role validation, so there is nothing to judge"
+        yield say("workload.documents", "empty-subset", message, 'give documents "role": "validation"')
+        return
+    known = sorted({subset for document in documents for subset in document.subsets})
+    for index, gate in enumerate(gates.subsets):
+        for role in ("validation", "test"):
+            members = sum(1 for document in documents if document.role == role and gate.subset in document.subsets)
+            if members or not roles[role]:
+                continue
+            meant = nearest(gate.subset, [name for name in known if name != gate.subset])
+            next_step = f"did you mean {meant!r}?" if meant else f'add "subsets": ["{gate.subset}"] to {role} documents'
+            message = f"a rule is about the subset {gate.subset!r}, and no {role} document belongs to it"
+            yield say(f"gates.subset[{index}].subset", "empty-subset", message, next_step)
+
+
+def _output_limit(protocol: Protocol, say: Say) -> Iterable[Finding]:
+    limit, output = protocol.generation.context_limit_tokens, protocol.generation.max_new_tokens
+    if limit is not None and output >= limit:
+        message = f"{output} output tokens leave no room for a prompt in a context of {limit} tokens"
+        next_step = "lower generation.max_new_tokens, or raise generation.context_limit_tokens"
+        yield say("generation.max_new_tokens", "prompt-too-long", message, next_step)
+
+
+def _repeated(names: Sequence[str]) -> list[int]:
+    """Return the positions of names that stand earlier already."""
+    return [index for index, name in enumerate(names) if name in names[:index]]
