@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from collector.contract.errors import DossierError, Refused
+from collector.contract.errors import DossierError, ExitCode
 
 
 class Commands(click.Group):
@@ -55,7 +55,7 @@ def init(folder: Path, kind: str, model: str | None) -> None:
 def check(protocol: Path, no_tokens: bool) -> None:
     """Refuse everything about PROTOCOL that can be refused before money is spent.
 
-    Each finding names file, line and next step. Exit code 0: nothing found, 2: refused.
+    Each finding names file, line and next step. Exit code 0: nothing found, 1: findings.
 
     Example: collector check trial/protocol.toml
     """
@@ -63,7 +63,10 @@ def check(protocol: Path, no_tokens: bool) -> None:
 
     report = examine(protocol, with_tokenizer=not no_tokens)
     if report.findings:
-        raise Refused(report.findings)
+        for finding in report.findings:
+            click.echo(finding)
+        click.echo(f"refused: {len(report.findings)} finding(s)", err=True)
+        raise click.exceptions.Exit(int(ExitCode.FINDINGS))
     roles = ", ".join(f"{count} {role}" for role, count in sorted(report.role_counts.items()))
     click.echo(f"{protocol}: nothing to refuse")
     click.echo(f"documents: {roles}")
