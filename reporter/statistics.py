@@ -1,8 +1,9 @@
-"""Intervals and tests that SQL cannot do: Wilson, order statistics of a quantile, exact McNemar."""
+"""Intervals and tests that SQL cannot do: Wilson, Tango, order statistics of a quantile, exact McNemar."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -90,6 +91,46 @@ def mcnemar_exact(lost: int, gained: int) -> float:
     if lost + gained == 0:
         return 1.0
     return float(binomtest(min(lost, gained), lost + gained, 0.5).pvalue)
+
+
+def tango(
+    both_right: int, lost: int, gained: int, both_not_right: int, *, level_percent: float = LEVEL_PERCENT
+) -> Bounds | None:
+    """Return Tango's (1998) score interval of the paired difference (gained - lost) / n, -1 to 1; null for no pair.
+
+    Holds its level for small samples and for tables without a discordant pair, where a normal interval has no width.
+    """
+    n = both_right + lost + gained + both_not_right
+    if n == 0:
+        return None
+    z = _normal_quantile(0.5 + level_percent / 200)
+    centre = (gained - lost) / n
+
+    def score(delta: float) -> float:
+        linear = -gained - lost + (2 * n - gained + lost) * delta
+        constant = -lost * delta * (1 - delta)
+        lost_share = (math.sqrt(max(0.0, linear * linear - 8 * n * constant)) - linear) / (4 * n)
+        variance = n * (2 * lost_share + delta * (1 - delta))
+        excess = gained - lost - n * delta
+        return excess / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, excess)
+
+    return Bounds(_root(score, z, -1.0, centre), _root(score, -z, 1.0, centre))
+
+
+def _root(score: Callable[[float], float], wanted: float, end: float, centre: float) -> float:
+    """Return where the score, falling with delta, takes the wanted value, between end and centre."""
+    outer, inner = end, centre
+    if abs(score(math.nextafter(end, centre))) < abs(wanted):
+        return end
+    for _ in range(200):
+        middle = (outer + inner) / 2
+        if middle in (outer, inner):
+            break
+        if abs(score(middle)) > abs(wanted):
+            outer = middle
+        else:
+            inner = middle
+    return (outer + inner) / 2
 
 
 def _normal_quantile(probability: float) -> float:

@@ -1,0 +1,204 @@
+"""Opens run files: checked once, then typed views in a locked in-memory DuckDB, one per record kind.
+
+The views are generated from the Structs and not kept as .sql files: the contract is the one home of a kind's fields, so
+a field added there is in the view without a second edit. What is computed from them is in `reporter/sql/`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import duckdb
+
+from collector.contract import chain, columns
+from collector.contract.records import KINDS
+
+from .cache import Cache, Entry, default_cache_dir
+from .record_files import record_files
+
+MAX_THREADS = 8
+
+NATURAL_KEYS: dict[str, tuple[str, ...]] = {
+    "header": (),
+    "document": ("document_id",),
+    "pass_begin": ("pass_id",),
+    "pass_end": ("pass_id",),
+    "reading": ("pass_id", "phase", "device_id", "memory_scope", "statistic"),
+    "request": (
+        "pass_id", "phase", "document_id", "turn", "try_index", "case when phase <> 'measure' then seq end",
+    ),
+    "score": ("pass_id", "document_id", "turn", "try_index", "rule_digest", "scorer_digest"),
+    "variant": ("pass_id", "observed_at"),
+}  # fmt: skip
+"""What names a record within its run; a kind not listed is named by its seq alone. Warm-up requests may repeat."""
+
+
+class SetAside(NamedTuple):
+    """A line that no figure uses, or a file where `line` is null."""
+
+    file: Path
+    line: int | None
+    rule: str
+    message: str
+
+
+class Store:
+    """Run files opened for reading; a context manager. `con` is locked: no file, no setting, no extension.
+
+    files: one report per distinct file, by name. set_aside: lines and whole files that no figure uses. copies: files
+    with the bytes of another. duplicate_counts: kind -> records ignored because an earlier one has their natural key.
+    """
+
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        *,
+        files: list[chain.FileReport],
+        set_aside: list[SetAside],
+        copies: list[tuple[Path, Path]],
+        duplicate_counts: dict[str, int],
+    ) -> None:
+        self.con = con
+        self.files = files
+        self.set_aside = set_aside
+        self.copies = copies
+        self.duplicate_counts = duplicate_counts
+
+    @property
+    def newer_files(self) -> list[Path]:
+        """Files of a newer major, set aside whole: figures without them are figures of a part."""
+        return [report.path for report in self.files if report.is_newer_format]
+
+    @property
+    def open_files(self) -> list[Path]:
+        """Readable files without a valid seal: their tail is unprotected."""
+        return [report.path for report in self.files if not report.is_sealed and not report.is_newer_format]
+
+    @property
+    def duplicate_count(self) -> int:
+        return sum(self.duplicate_counts.values())
+
+    def close(self) -> None:
+        self.con.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None) -> Store:
+    """Check the run files of the paths and open them as views `stg_<kind>`, in memory and read-only.
+
+    Each view has the kind's fields plus run_id, seq, written_at, missing and `source`, the pair of run_id and seq. The
+    same bytes under two names are read once.
+
+    Raises DossierError where a path does not exist, holds no run file or cannot be read.
+    """
+    cache = Cache(cache_dir or default_cache_dir())
+    entries: dict[str, Entry] = {}
+    copies: list[tuple[Path, Path]] = []
+    for path in record_files(paths):
+        entry = cache.entry(path)
+        first = entries.setdefault(entry.report.sha256, entry)
+        if first is not entry:
+            copies.append((path, first.report.path))
+    reports = [entry.report for entry in entries.values()]
+    con = _connect(cache.folder, sorted({entry.parquet for entry in entries.values() if entry.parquet}))
+    duplicates = _create_views(con)
+    _create_files(con, reports)
+    return Store(
+        con, files=reports, set_aside=_set_aside(reports), copies=copies, duplicate_counts=duplicates
+    )  # fmt: skip
+
+
+def _connect(folder: Path, parquets: list[Path]) -> duckdb.DuckDBPyConnection:
+    """Open DuckDB with nothing but these files, and lock that in."""
+    con = duckdb.connect(
+        ":memory:", config={"autoload_known_extensions": "false", "autoinstall_known_extensions": "false"}
+    )
+    names = [str(path) for path in parquets]
+    con.execute("set timezone = 'UTC'")
+    con.execute(f"set threads = {min(_usable_cpus(), MAX_THREADS)}")
+    con.execute("set temp_directory = ?", [str(folder / f"spill-{secrets.token_hex(8)}")])
+    con.execute("set allowed_paths = ?", [names])
+    con.execute("set enable_external_access = false")
+    con.execute("set lock_configuration = true")
+    if names:
+        listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+        con.execute(
+            f"create view records as select *, file_row_number as file_row, filename as file "
+            f"from read_parquet([{listed}])"
+        )
+    else:
+        typed = ", ".join(f'cast(null as {kind}) as "{name}"' for name, kind in columns.duckdb_columns().items())
+        con.execute(f"create view records as select {typed}, 0 as file_row, '' as file where false")
+    return con
+
+
+def _usable_cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _create_views(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+    """Create a view per kind; returns how many records of each kind are ignored as duplicates."""
+    key = "\n".join(
+        f"when '{kind}' then [{', '.join(f'cast({part} as varchar)' for part in parts) or repr('')}]"
+        for kind, parts in NATURAL_KEYS.items()
+    )
+    keyed = f"""
+        select file, file_row, kind, run_id, seq,
+            case kind {key} else [cast(seq as varchar)] end as natural_key
+        from records"""
+    count = con.execute(f"select count(*) - count(distinct hash(run_id, kind, natural_key)) from ({keyed})").fetchone()
+    has_duplicates = bool(count and count[0])
+    con.execute(f"""
+        create table ignored_duplicates as
+        select file, file_row, kind
+        from (
+            select *, row_number() over (partition by run_id, kind, natural_key order by seq, file, file_row) as place
+            from ({keyed})
+            where {str(has_duplicates).lower()}
+        )
+        where place > 1""")
+    kept = " and (file, file_row) not in (select file, file_row from ignored_duplicates)" if has_duplicates else ""
+    for kind in KINDS:
+        fields = dict.fromkeys(["run_id", "seq", "written_at", *columns.kind_columns(kind), "missing"])
+        listed = ", ".join(f'"{name}"' for name in fields if name not in ("kind", "prev"))
+        con.execute(
+            f"create view stg_{kind} as select {listed}, {{'run_id': run_id, 'seq': seq}} as source "
+            f"from records where kind = '{kind}'{kept}"
+        )
+    counted = con.execute("select kind, count(*) from ignored_duplicates group by kind order by kind").fetchall()
+    return {str(kind): int(number) for kind, number in counted}
+
+
+def _create_files(con: duckdb.DuckDBPyConnection, reports: Sequence[chain.FileReport]) -> None:
+    con.execute("""
+        create table run_files (
+            file_name varchar, run_id varchar, sha256 varchar, head_digest varchar, is_sealed boolean,
+            is_newer_format boolean, record_count bigint
+        )""")
+    for r in reports:
+        con.execute(
+            "insert into run_files values (?, ?, ?, ?, ?, ?, ?)",
+            [r.path.name, r.run_id, r.sha256, r.head_digest, r.is_sealed, r.is_newer_format, r.record_count],
+        )
+
+
+def _set_aside(reports: Sequence[chain.FileReport]) -> list[SetAside]:
+    """Return what no figure uses. A broken chain alone sets nothing aside: `reporter check` and the dossier name it."""
+    found: list[SetAside] = []
+    for report in reports:
+        for line, problem in report.problems:
+            if problem.rule == "newer-format":
+                found.append(SetAside(report.path, None, problem.rule, problem.message))
+            elif problem.rule in ("torn-tail", "unknown-kind") or not (problem.is_notice or problem.rule == "chain"):
+                found.append(SetAside(report.path, line, problem.rule, problem.message))
+    return found

@@ -1,0 +1,54 @@
+"""Which files RUNS means: record files named outright, or found in a folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from collector.contract.errors import DossierError
+
+SKIPPED_SUFFIXES = (".texts.jsonl", ".steps.jsonl")
+_RUN_NAME = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{32}\.jsonl$")
+_FIRST_BYTES = b'{"kind":'
+
+
+def record_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the record files of the paths, each once, in one order whatever the order of the paths.
+
+    A file named outright is taken unless it is a texts or steps file. In a folder, at any depth, a `.jsonl` file is
+    taken when it is named like a run or starts like a record: a documents file beside the runs is left alone, and a
+    run with a damaged first line or another name is not.
+
+    Raises DossierError for a path that does not exist and where nothing was found.
+    """
+    found: dict[Path, Path] = {}
+    for path in paths:
+        if not path.exists():
+            raise DossierError(f"{path} does not exist", next_step="name run files or folders that hold them")
+        for file in _in_folder(path) if path.is_dir() else [path]:
+            if not file.name.endswith(SKIPPED_SUFFIXES):
+                found.setdefault(file.resolve(), file)
+    if not found:
+        given = ", ".join(map(str, paths))
+        raise DossierError(f"no run file in {given}", next_step="run `collector run protocol.toml --out runs/` first")
+    return sorted(found.values(), key=lambda file: (file.name, str(file)))
+
+
+def texts_file(path: Path) -> Path:
+    """Return where the texts of a run file lie, if they were kept."""
+    return path.with_name(path.name.removesuffix(".jsonl") + ".texts.jsonl")
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    files = [file for file in sorted(folder.rglob("*.jsonl")) if not _is_hidden(file.relative_to(folder))]
+    return [file for file in files if _RUN_NAME.match(file.name) or _starts_like_a_record(file)]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _starts_like_a_record(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return stream.read(len(_FIRST_BYTES)) == _FIRST_BYTES

@@ -1,0 +1,51 @@
+-- one row per configuration: its key and labels
+-- step: mart
+with found as (
+    select
+        configuration_id,
+        any_value(environment_id) as environment_id,
+        any_value(engine_id) as engine_id,
+        any_value(variant_id) as variant_id,
+        any_value(batch) as batch,
+        any_value(concurrency) as concurrency,
+        any_value(rate_per_s) as rate_per_s,
+        any_value(context_tokens) as context_tokens,
+        any_value(cache_kind) as cache_kind,
+        any_value(output_limit_tokens) as output_limit_tokens,
+        arg_min(variant_name, (began_at, run_id, seq)) as variant,
+        coalesce(
+            min(case when purpose = 'reference' then 'reference' end),
+            arg_min(purpose, (repetition, began_at, run_id, seq))
+        ) as purpose,
+        min((began_at, run_id, seq)) as first_begun
+    from pass_attempts
+    group by configuration_id
+),
+with_device as (
+    select found.*, devices.device_ids, coalesce(devices.device, 'unknown device') as device
+    from found
+    left join configuration_devices as devices using (configuration_id)
+),
+keyed as (
+    select
+        *,
+        variant || '~' || trim(regexp_replace(lower(device), '[^a-z0-9]+', '-', 'g'), '-')
+        || '~b' || batch || '~c' || concurrency as plain_key
+    from with_device
+),
+counted as (
+    select
+        *,
+        count(*) over (partition by plain_key) as same_key_count,
+        (select count(distinct device) from with_device) as device_count
+    from keyed
+)
+select
+    * exclude (plain_key, same_key_count, device_count),
+    -- two machines, engines or caches under one plain key are told apart by a digest
+    plain_key || case when same_key_count > 1 then '~' || configuration_id[1:6] else '' end as configuration_key,
+    case when device_count > 1 then device || ' · ' else '' end
+    || variant || ' · ' || greatest(batch, concurrency)
+    || case when same_key_count > 1 then ' · ' || configuration_id[1:6] else '' end as label
+from counted
+order by first_begun, configuration_id

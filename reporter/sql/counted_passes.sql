@@ -1,0 +1,20 @@
+-- one row per counted pass: the last complete attempt of each pass key
+-- step: mart
+select
+    attempts.* exclude (variant_id, engine_id, environment_id, batch, concurrency, rate_per_s, context_tokens, cache_kind,
+    output_limit_tokens, purpose, variant_name),
+    attempts.purpose as pass_purpose,
+    configurations.configuration_key,
+    configurations.label,
+    configurations.purpose,
+    configurations.variant,
+    configurations.device,
+    configurations.rate_per_s,
+    configurations.first_begun,
+    attempts.repetition = 1 as is_judged,
+    configurations.configuration_key
+    || case when attempts.purpose = 'reference_repeat' then '~ref' else '~r' end || attempts.repetition as pass_key
+from pass_attempts as attempts
+inner join configurations using (configuration_id)
+where attempts.is_counted
+order by configurations.first_begun, configurations.configuration_id, attempts.repetition

@@ -1,0 +1,24 @@
+-- one row per (configuration other than the reference, document): both judgements side by side
+-- step: mart
+select
+    documents.configuration_key,
+    documents.label,
+    passes.purpose,
+    passes.first_begun,
+    documents.document_id,
+    documents.subsets,
+    documents.language,
+    documents.length_class,
+    documents.is_hard,
+    documents.outcome,
+    documents.is_accepted,
+    documents.fields_wrong,
+    reference.outcome as reference_outcome,
+    reference.is_accepted as reference_is_accepted,
+    reference.fields_wrong as reference_fields_wrong,
+    documents.sources || reference.sources as sources
+from judged_documents as documents
+inner join counted_passes as passes using (pass_key, run_id, pass_id)
+inner join reference_documents as reference using (document_id)
+where documents.is_judged and documents.configuration_key <> reference.configuration_key
+order by passes.first_begun, documents.configuration_key, documents.document_id

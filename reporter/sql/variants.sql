@@ -1,0 +1,31 @@
+-- one row per variant on a device: observed after warm-up, else after loading
+-- labels: label, variant, model_id, revision, origin, quantization, weight_storage, compute_dtype, attention, cache, output_layer, deviations, file_digests, observed_at
+-- figure parameter_count | count | measured | parameters found in the loaded model
+-- figure weight_bytes | bytes | measured | bytes of all weight storages, each once, scales included
+-- figure claimed_weight_bytes | bytes | claimed | what the library's own footprint method says
+-- figure effective_bits | bits | derived | 8 x weight_bytes / parameter_count
+select
+    variant_key as row_key,
+    label,
+    variant,
+    model_id,
+    model_revision as revision,
+    origin,
+    quantization_method as quantization,
+    weight_storage,
+    compute_dtype,
+    attention,
+    cache_kind as cache,
+    output_layer_format as output_layer,
+    array_to_string(list_sort(deviations), '; ') as deviations,
+    array_to_string(list_sort(list_transform(map_entries(file_digests), lambda e: e.key || '=' || e.value)), '; ')
+        as file_digests,
+    observed_at,
+    parameter_count,
+    weight_bytes,
+    claimed_weight_bytes,
+    case when parameter_count > 0 then 8 * weight_bytes / parameter_count end as effective_bits,
+    missing,
+    [source] as sources
+from observed_variants
+order by began_at, variant_key

@@ -1,0 +1,115 @@
+"""Reads `reporter/sql/`: each file holds definitions and the query that computes them, in one place.
+
+The head of a file is comments: the grain (`-- one row per ...`), then either `-- step: mart` or the labels and figures
+of a table of the dossier:
+
+    -- labels: label, purpose
+    -- figure accepted_documents | documents | measured | formula | n=document_count | interval=wilson(document_count)
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from importlib.resources import files
+from typing import NamedTuple, cast, get_args
+
+from .dossier import BASES, Basis, Unit
+
+MARTS = (
+    "judged_stage", "pass_attempts", "configuration_devices", "configurations", "counted_passes", "pass_documents",
+    "final_requests", "judged_documents", "document_groups", "reference_documents", "paired_documents",
+    "observed_variants", "latency_samples",
+)  # fmt: skip
+"""Steps between the records and the tables, in the order they need one another."""
+
+TABLES = (
+    "runs", "passes", "environments", "devices", "engines", "variants", "tensor_groups", "workload", "quality",
+    "quality_repetitions", "quality_by_group", "quality_warnings", "fields", "paired", "changed_documents", "noise",
+    "latency", "durations", "memory", "failures", "decisions", "warnings",
+)  # fmt: skip
+"""Tables of the dossier that are computed from records, in the dossier's order."""
+
+_GRAIN = re.compile(r"^-- (one row.*)$")
+_LABELS = re.compile(r"^-- labels: (.+)$")
+_FIGURE = re.compile(r"^-- figure (\w+) \| (\w+) \| (measured|derived|claimed|assumed) \| (.+)$")
+_N = re.compile(r"^n=(\w+)$")
+_INTERVAL = re.compile(r"^interval=(\w+)\((.+)\)$")
+
+
+class FigureColumn(NamedTuple):
+    """One figure column as its file declares it.
+
+    n: the column that counts the values behind it. interval: the method and the columns it takes.
+    """
+
+    name: str
+    unit: Unit
+    basis: Basis
+    is_derived: bool
+    formula: str
+    n: str | None
+    interval: tuple[str, tuple[str, ...]] | None
+
+
+class SqlFile(NamedTuple):
+    """One file of `reporter/sql/`."""
+
+    name: str
+    grain: str
+    labels: tuple[str, ...]
+    figures: tuple[FigureColumn, ...]
+    text: str
+
+
+@functools.cache
+def sql_file(name: str) -> SqlFile:
+    """Return the file of that name, its head parsed. Raises ValueError where the head does not keep the form."""
+    return parse(name, (files("reporter") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
+
+
+def parse(name: str, text: str) -> SqlFile:
+    """Return the file's definition. Raises ValueError where the head does not keep the form."""
+    head = [line for line in text.splitlines() if line.startswith("-- ")]
+    grain = _GRAIN.match(text.split("\n", 1)[0])
+    if grain is None:
+        raise ValueError(f"{name}.sql: the first line is not '-- one row per ...'")
+    labels = [match[1].split(", ") for line in head if (match := _LABELS.match(line))]
+    return SqlFile(
+        name=name,
+        grain=grain[1],
+        labels=tuple(labels[0]) if labels else (),
+        figures=tuple(_figure(name, line) for line in head if line.startswith("-- figure ")),
+        text=text,
+    )
+
+
+@functools.cache
+def query_digest(name: str) -> str:
+    """Return the sha256 over the marts and this file: what a figure of the table was computed by."""
+    digest = hashlib.sha256()
+    for each in (*MARTS, name):
+        digest.update(sql_file(each).text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _figure(name: str, line: str) -> FigureColumn:
+    match = _FIGURE.match(line)
+    if match is None or match[2] not in get_args(Unit):
+        raise ValueError(f"{name}.sql: not a figure's declaration: {line}")
+    column, unit, stated, rest = match.groups()
+    formula, *options = [part.strip() for part in rest.split(" | ")]
+    n: str | None = None
+    interval: tuple[str, tuple[str, ...]] | None = None
+    for option in options:
+        if found := _N.match(option):
+            n = found[1]
+        elif found := _INTERVAL.match(option):
+            interval = (found[1], tuple(part.strip() for part in found[2].split(",")))
+        else:
+            raise ValueError(f"{name}.sql: {column} has an unknown option: {option}")
+    basis = stated if stated in BASES else "measured"
+    return FigureColumn(
+        column, cast(Unit, unit), cast(Basis, basis), stated == "derived", formula, n, interval
+    )  # fmt: skip
