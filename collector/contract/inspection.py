@@ -92,7 +92,7 @@ def _judge(
         if not absent and not has_error:
             yield from _bad_envelope(line)
     elif record is not None:
-        yield from _compare(line, parsed, record)
+        yield from _compare(line, parsed, record, has_error=has_error)
         yield from row_problems(record) if not absent else ()
     elif not absent and not has_error:
         yield _explain(error)
@@ -180,7 +180,7 @@ def _explain(error: Exception | None) -> Problem:
     return Problem("not-json", message)
 
 
-def _compare(line: bytes, parsed: dict[str, Any], record: AnyRecord) -> Iterator[Problem]:
+def _compare(line: bytes, parsed: dict[str, Any], record: AnyRecord, *, has_error: bool) -> Iterator[Problem]:
     """Yield what differs between the line as parsed and the record as decoded.
 
     A field that the line lacks reads as its default: that is how older files of one major stay readable.
@@ -192,7 +192,7 @@ def _compare(line: bytes, parsed: dict[str, Any], record: AnyRecord) -> Iterator
         yield Problem("unknown-field", f"{', '.join(unknown)}: unknown to this version, not read")
     if changed:
         yield Problem("value-changed", f"{', '.join(changed)}: the value read back is not the value written")
-    if not unknown and not changed:
+    if not unknown and not changed and not has_error:
         written = {name: value for name, value in read_back.items() if name in parsed}
         if msgspec.json.encode(written) != line:
             yield Problem("not-canonical", "spacing, key order, escapes or number form differ from the contract's")

@@ -13,13 +13,20 @@ FORMAT_MAJOR = 1
 MAX_LINE_BYTES = 1_000_000
 """A record line is shorter than this, newline excluded."""
 
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="lower-case hexadecimal sha256")]
-Hmac = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="HMAC-SHA256 of a text, keyed by the protocol's salt")]
-ShortId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$", description="first 16 hexadecimal digits of a sha256")]
+# A pattern's `$` also matches before a last newline; the length closes that gap.
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64, description="lower-case hexadecimal sha256")]
+Hmac = Annotated[
+    str,
+    Meta(pattern="^[0-9a-f]{64}$", max_length=64, description="HMAC-SHA256 of a text, keyed by the protocol's salt"),
+]
+ShortId = Annotated[
+    str, Meta(pattern="^[0-9a-f]{16}$", max_length=16, description="first 16 hexadecimal digits of a sha256")
+]
 UtcStamp = Annotated[
     str,
     Meta(
         pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$",
+        max_length=27,
         description="UTC, microseconds, Z",
     ),
 ]
@@ -61,7 +68,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     missing: field name -> why that field is null. A null is never a zero.
     """
 
-    run_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$")] = ""
+    run_id: Annotated[str, Meta(pattern="^[0-9a-f]{32}$", max_length=32)] = ""
     seq: Count = 0
     prev: Sha256 = ""
     written_at: UtcStamp = ""
