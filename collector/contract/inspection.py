@@ -190,7 +190,7 @@ def _compare(line: bytes, parsed: dict[str, Any], record: AnyRecord, *, has_erro
     changed = sorted(name for name in set(parsed) & set(read_back) if parsed[name] != read_back[name])
     if unknown:
         yield Problem("unknown-field", f"{', '.join(unknown)}: unknown to this version, not read")
-    if changed:
+    if changed and not has_error:
         yield Problem("value-changed", f"{', '.join(changed)}: the value read back is not the value written")
     if not unknown and not changed and not has_error:
         written = {name: value for name, value in read_back.items() if name in parsed}
