@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Callable
 from functools import lru_cache
@@ -65,19 +66,14 @@ def quantile_interval_ranks(n: int, percent: int, *, level_percent: float = LEVE
     P(B >= u) <= alpha/2. A limit is null where no such rank exists in 1..n. Ranks are not meaningful apart: print an
     interval only where both exist (n >= MINIMUM_N).
     """
-    from scipy.stats import binom
+    from scipy.special import bdtr, bdtrc  # scipy.stats takes a second to import
 
     if n < 1 or not 0 < percent < 100:
         raise ValueError(f"no interval for percentile {percent} of {n} values")
     tail, p = (1 - level_percent / 100) / 2, percent / 100
-    low = int(binom.ppf(tail, n, p)) + 1
-    while low >= 1 and binom.cdf(low - 1, n, p) > tail:
-        low -= 1
-    high = int(binom.isf(tail, n, p)) + 1
-    while high > 1 and binom.sf(high - 2, n, p) <= tail:
-        high -= 1
-    while high <= n and binom.sf(high - 1, n, p) > tail:
-        high += 1
+    ranks = range(1, n + 1)
+    low = bisect.bisect_left(ranks, True, key=lambda rank: bool(bdtr(rank - 1, n, p) > tail))
+    high = bisect.bisect_left(ranks, True, key=lambda rank: bool(bdtrc(rank - 1, n, p) <= tail)) + 1
     return Ranks(low if low >= 1 else None, high if high <= n else None)
 
 
@@ -86,11 +82,10 @@ def mcnemar_exact(lost: int, gained: int) -> float:
 
     A large p is not evidence of equality.
     """
-    from scipy.stats import binomtest
+    from scipy.special import bdtr
 
-    if lost + gained == 0:
-        return 1.0
-    return float(binomtest(min(lost, gained), lost + gained, 0.5).pvalue)
+    discordant = lost + gained
+    return min(1.0, 2 * float(bdtr(min(lost, gained), discordant, 0.5))) if discordant else 1.0
 
 
 def tango(

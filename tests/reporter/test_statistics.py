@@ -109,6 +109,13 @@ def test_mcnemar_gives_the_exact_p_of_the_published_tables(lost: int, gained: in
     assert s.mcnemar_exact(lost, gained) == pytest.approx(p, abs=1e-4)
 
 
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_mcnemar_agrees_with_scipys_binomial_test(lost: int, gained: int) -> None:
+    if lost + gained:
+        expected = binomtest(min(lost, gained), lost + gained, 0.5).pvalue
+        assert s.mcnemar_exact(lost, gained) == pytest.approx(expected, rel=1e-9)
+
+
 def test_mcnemar_without_a_discordant_pair_is_one() -> None:
     assert s.mcnemar_exact(0, 0) == 1.0
 
