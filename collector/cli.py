@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from collector.contract.errors import DossierError, ExitCode
+
+if TYPE_CHECKING:
+    from collector.runner import RunReport
 
 
 class Commands(click.Group):
@@ -101,6 +107,175 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
     click.echo(f"plan_id     {lock.plan_id}")
     click.echo(f"objective   {lock.objective_digest or 'not declared: no campaign file'}")
     click.echo(f"wrote {lock_path(protocol)}; next: collector run {protocol} --out runs/", err=True)
+
+
+def duration_s(text: str) -> float:
+    """Return the seconds of a duration such as `2h`, `90m`, `1h30m` or `45s`."""
+    import re
+
+    number = r"(?:(\d+(?:\.\d+)?)"
+    found = re.fullmatch(f"{number}h)?{number}m)?{number}s)?", text)
+    if not text or found is None:
+        raise click.BadParameter(f"{text!r} is no duration; write 2h, 90m, 1h30m or 45s")
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds
+
+
+class ProgressLines:
+    """Progress on stderr: a bar with the time left on a terminal, a line per pass elsewhere."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=self._console, disable=not self._console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("starting", total=None)
+        self._passes = self._begun = self._answers = 0
+        self._label = ""
+
+    def __enter__(self) -> ProgressLines:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def plan(self, *, passes: int, documents: int) -> None:
+        self._passes = passes
+        self._bar.update(self._task, total=documents)
+
+    def begin_pass(self, *, label: str, purpose: str, documents: int) -> None:
+        self._begun += 1
+        self._answers = documents
+        self._label = f"pass {self._begun} of {self._passes}: {label}, {purpose.replace('_', ' ')}"
+
+    def phase(self, phase: str) -> None:
+        self._bar.update(self._task, description=f"{self._label}: {phase}")
+
+    def answered(self, document_id: str) -> None:
+        self._answers -= 1
+        self._bar.advance(self._task)
+
+    def end_pass(self, *, label: str, outcome: str, cause: str | None) -> None:
+        # What a failed pass left unanswered is not waited for.
+        self._bar.advance(self._task, self._answers)
+        self._say(f"{self._label}: {outcome}{f', {cause}' if cause else ''}")
+
+    def notice(self, message: str) -> None:
+        self._say(message)
+
+    def _say(self, message: str) -> None:
+        self._console.print(message, markup=False)
+
+
+def _stop_on_signals() -> list[str]:
+    """Return a list that names the signal once Ctrl-C or SIGTERM came; the second one ends the process at once."""
+    import signal
+
+    received: list[str] = []
+
+    def note(number: int, _: object) -> None:
+        received.append(signal.Signals(number).name)
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)
+    return received
+
+
+def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
+    if path is None:
+        return None
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def acknowledge(seq: int) -> None:
+        os.write(descriptor, f"{seq}\n".encode())
+
+    return acknowledge
+
+
+@main.command()
+@click.argument("protocol", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the records.")
+@click.option("--variant", "variants", multiple=True, help="Run only this variant; repeatable. The file stays open.")
+@click.option("--resume", is_flag=True, help="Continue the newest open run of this plan in --out.")
+@click.option(
+    "--stop-after",
+    type=duration_s,
+    metavar="DURATION",
+    default=None,
+    help="Stop after this time, e.g. 2h; resume goes on.",
+)
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 ...")
+@click.option(
+    "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@click.option("--acknowledged", type=click.Path(path_type=Path), default=None, hidden=True)
+def run(
+    protocol: Path,
+    out: Path,
+    variants: tuple[str, ...],
+    resume: bool,
+    stop_after: float | None,
+    device: str,
+    campaign: Path | None,
+    as_json: bool,
+    acknowledged: Path | None,
+) -> None:
+    """Measure every pass of a frozen PROTOCOL on this machine and append the records to a file in --out.
+
+    Ctrl-C and --stop-after leave the file open; --resume continues it. Exit code 5: a pass failed, its failure is
+    recorded; 130: stopped by a signal.
+
+    Example: collector run trial/protocol.toml --out runs/ --stop-after 2h
+    """
+    from collector.clock import SystemClock
+    from collector.freeze import read_frozen
+    from collector.machine import ThisMachine
+    from collector.processes import ProcessWorkerFactory, source_commit
+    from collector.runner import Run, RunOptions
+
+    frozen = read_frozen(protocol, campaign)
+    received = _stop_on_signals()
+    options = RunOptions(
+        device=device, only=variants, is_resuming=resume, stop_after_s=stop_after, commit=source_commit()
+    )
+    with ProgressLines() as progress:
+        report = Run(
+            frozen,
+            options,
+            clock=SystemClock(),
+            factory=ProcessWorkerFactory(),
+            machine=ThisMachine(),
+            watcher=progress,
+            stop_signal=lambda: received[0] if received else None,
+            on_acknowledged=_acknowledge_to(acknowledged),
+        ).run(out)
+    _print_report(report, as_json=as_json)
+    if received:
+        raise click.exceptions.Exit(130)
+    if any(ending.outcome == "failed" for ending in report.endings.values()):
+        raise click.exceptions.Exit(int(ExitCode.DEVICE))
+
+
+def _print_report(report: RunReport, *, as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode({**report._asdict(), "path": str(report.path)}).decode())
+        return
+    click.echo(report.path)
+    for label, ending in report.endings.items():
+        click.echo(f"{label}: {ending.outcome}{f', {ending.cause}' if ending.cause else ''}")
+    if report.head_digest is not None:
+        click.echo(f"sealed {report.head_digest}")
+    else:
+        click.echo(f"open{f', {report.stopped_by}' if report.stopped_by else ''}; continue with --resume")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,264 @@
+"""One attempt of one pass, seen from the parent: the worker's events become records, its end becomes an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from collector import host
+from collector.clock import Clock
+from collector.contention import Monitor
+from collector.contract.digests import text_hmac
+from collector.contract.judging import SCORER_DIGEST, judge
+from collector.contract.protocol import FieldRule, Limits
+from collector.contract.records import Failure, PassEnd, Request, Score
+from collector.contract.records.base import FailureCause, Phase
+from collector.contract.records.passes import PassOutcome
+from collector.contract.texts import Text
+from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, PhaseEnded, Recorded, WorkerFailed
+from collector.journal import Journal
+from collector.missing import explained
+from collector.worker_faults import cause_of_exit
+from collector.worker_notes import NoteTaker, storable
+from collector.workers import Worker, WorkerBabble, WorkerFactory, WorkerSilent, WorkerStopped
+
+LEAVE_S = 5.0
+"""Time that a worker has to leave after its last event, before it is ended."""
+GROUP_RECORDS = 64
+"""Records are put on the disk when no event waits, and at the latest after this many events."""
+_MAX_MESSAGE = 20_000
+
+
+class Watcher(Protocol):
+    """Is told what a run does, for a progress bar; writes nothing into the records."""
+
+    def plan(self, *, passes: int, documents: int) -> None:
+        """The run begins, with this many passes and answers to expect."""
+        ...
+
+    def begin_pass(self, *, label: str, purpose: str, documents: int) -> None: ...
+
+    def phase(self, phase: Phase) -> None: ...
+
+    def answered(self, document_id: str) -> None: ...
+
+    def end_pass(self, *, label: str, outcome: PassOutcome, cause: FailureCause | None) -> None: ...
+
+    def notice(self, message: str) -> None:
+        """Something that the user should read now."""
+        ...
+
+
+class Judging(NamedTuple):
+    """What answers are judged by."""
+
+    fields: list[FieldRule]
+    expected: Mapping[str, Mapping[str, str | None]]
+    rule_digest: str
+
+
+class Surroundings(NamedTuple):
+    """What an attempt works with."""
+
+    journal: Journal
+    factory: WorkerFactory
+    monitor: Monitor
+    clock: Clock
+    watcher: Watcher
+    judging: Judging
+    salt: bytes
+    is_stopping: Callable[[], bool]
+
+
+class Ending(NamedTuple):
+    """How an attempt ended."""
+
+    outcome: PassOutcome
+    cause: FailureCause | None
+
+
+class _Fault(NamedTuple):
+    cause: FailureCause
+    exception_class: str | None
+    exit_code: int | None
+    message: str
+
+
+class Attempt:
+    """Runs one job and journals it; the caller has written `pass_begin`."""
+
+    def __init__(self, job: PassJob, around: Surroundings) -> None:
+        self._job = job
+        self._around = around
+        self._limits = job.setup.limits
+        self._notes = NoteTaker()
+        self._phase: Phase = "load"
+        self._phase_ns: dict[str, int] = {}
+        self._deadline_ns = 0
+        self._answered: set[str] = set()
+        self._tries = self._completed = self._failed = self._tokens = self._warmups = 0
+        self._finished: Finished | None = None
+        self._unwritten = 0
+
+    def run(self) -> Ending:
+        """Return how the pass ended; its `pass_end`, and a `failure` where it failed, are on the disk."""
+        around = self._around
+        began_ns = around.clock.monotonic_ns()
+        oom_kills = host.oom_kill_count(host.Files())
+        self._deadline_ns = began_ns + _nanoseconds(self._limits.load_s)
+        worker = around.factory.start(self._job)
+        try:
+            outcome, fault = self._follow(worker, oom_kills)
+            self._note_output(worker)
+        finally:
+            worker.close()
+        if fault is not None:
+            self._record_failure(fault)
+        around.journal.append(self._pass_end(outcome, around.clock.monotonic_ns() - began_ns))
+        around.journal.flush()
+        return Ending(outcome, fault.cause if fault else None)
+
+    def _follow(self, worker: Worker, oom_kills: int | None) -> tuple[PassOutcome, _Fault | None]:
+        """Journal events until the worker is done, fails, dies, falls silent or is stopped."""
+        while True:
+            try:
+                event = worker.next_event(self._silence_deadline_ns(), self._around.is_stopping)
+            except WorkerStopped:
+                worker.end(grace_s=0)
+                return "interrupted", None
+            except WorkerSilent:
+                words = worker.end(grace_s=0, with_stack=True).last_words
+                return "failed", _Fault(
+                    "timeout", None, None, f"no event within the time limit of {self._phase}\n{words}"
+                )
+            except WorkerBabble as fault:
+                worker.end(grace_s=0)
+                return "failed", _Fault("engine_error", "WorkerBabble", None, str(fault))
+            if event is None:
+                return "failed", self._death(worker, oom_kills)
+            if isinstance(event, WorkerFailed):
+                worker.end(grace_s=LEAVE_S)
+                self._phase = event.phase
+                return "failed", _Fault(event.failure_cause, event.exception_class, None, event.message)
+            if isinstance(event, Finished):
+                self._finished = event
+                worker.end(grace_s=LEAVE_S)
+                return "completed", None
+            self._take(event, worker)
+            self._unwritten += 1
+            if self._unwritten >= GROUP_RECORDS or not worker.has_event():
+                self._around.journal.flush()
+                self._unwritten = 0
+
+    def _take(self, event: Event, worker: Worker) -> None:
+        match event:
+            case PhaseBegan(phase=phase):
+                self._phase = phase
+                self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(_limit_s(self._limits, phase))
+                self._around.monitor.begin(phase, worker.pid)
+                self._around.watcher.phase(phase)
+            case PhaseEnded(phase=phase, duration_ns=duration_ns):
+                self._phase_ns[phase] = duration_ns
+                for telemetry in self._around.monitor.end(self._job.pass_id):
+                    self._around.journal.append(telemetry)
+                self._note_output(worker)
+                # What lies between phases (reading back what was loaded) has the time limit of loading.
+                self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(self._limits.load_s)
+            case Recorded(record=record, texts=texts):
+                self._texts(texts)
+                self._around.journal.append(record)
+                self._warmups += isinstance(record, Request)
+            case Answered(record=Request() as request, answer_text=answer_text, texts=texts):
+                self._texts(texts)
+                self._around.journal.append(request)
+                self._count(request)
+                self._score(request, answer_text)
+                self._around.watcher.answered(request.document_id)
+            case _:
+                raise TypeError(f"unexpected event {type(event).__name__}")
+
+    def _count(self, request: Request) -> None:
+        self._tries += 1
+        self._answered.add(request.document_id)
+        self._completed += request.request_outcome == "completed"
+        self._failed += request.request_outcome != "completed"
+        self._tokens += request.output_tokens or 0
+
+    def _score(self, request: Request, answer_text: str | None) -> None:
+        judging = self._around.judging
+        try:
+            verdict = judge(
+                fields=judging.fields,
+                expected=judging.expected[request.document_id],
+                answer=answer_text,
+                finish_reason=request.finish_reason,
+                request_outcome=request.request_outcome,
+            )
+        except Exception as fault:  # one answer must not end a run; the answer is kept and can be judged again
+            self._record_failure(_Fault("format", type(fault).__name__, None, str(fault)), request.document_id)
+            return
+        self._around.journal.append(
+            Score(
+                pass_id=request.pass_id, document_id=request.document_id, turn=request.turn,
+                try_index=request.try_index, rule_digest=judging.rule_digest, scorer_digest=SCORER_DIGEST,
+                **verdict._asdict(),
+            )
+        )  # fmt: skip
+
+    def _silence_deadline_ns(self) -> int:
+        """The end of the phase's limit; sooner while requests run, where twice a request's limit without any event
+        means that the worker hangs: it ends requests at their limit by itself."""
+        if self._phase == "load":
+            return self._deadline_ns
+        patience_ns = _nanoseconds(2 * self._limits.request_s)
+        return min(self._deadline_ns, self._around.clock.monotonic_ns() + patience_ns)
+
+    def _death(self, worker: Worker, oom_kills: int | None) -> _Fault:
+        code, words = worker.end(grace_s=LEAVE_S)
+        now = host.oom_kill_count(host.Files())
+        for_memory = oom_kills is not None and now is not None and now > oom_kills
+        cause = cause_of_exit(code, words, was_killed_for_memory=for_memory)
+        return _Fault(cause, None, code, words or f"the worker ended with exit code {code} and said nothing")
+
+    def _record_failure(self, fault: _Fault, document_id: str | None = None) -> None:
+        message = storable(fault.message[-_MAX_MESSAGE:])
+        hmac = text_hmac(self._around.salt, message)
+        self._texts([Text(hmac=hmac, text_kind="message", text=message)])
+        record = Failure(
+            failure_scope="pass" if document_id is None else "request", failure_cause=fault.cause,
+            pass_id=self._job.pass_id, variant_id=self._job.variant_id, document_id=document_id, phase=self._phase,
+            exception_class=fault.exception_class, exit_code=fault.exit_code, message_hmac=hmac,
+        )  # fmt: skip
+        self._around.journal.append(record)
+
+    def _pass_end(self, outcome: PassOutcome, pass_ns: int) -> PassEnd:
+        record = PassEnd(
+            pass_id=self._job.pass_id, pass_outcome=outcome, distinct_document_count=len(self._answered),
+            try_count=self._tries, completed_request_count=self._completed, failed_request_count=self._failed,
+            output_token_count=self._tokens, phase_ns=self._phase_ns, pass_ns=pass_ns,
+            live_row_steps=self._finished.live_row_steps if self._finished else None,
+            is_steady=self._finished.is_steady if self._finished else None, warmup_request_count=self._warmups,
+        )  # fmt: skip
+        if self._finished is None:
+            return explained(record, {"live_row_steps": "failed", "is_steady": "failed"})
+        return explained(record, {"is_steady": "too_few_samples"})
+
+    def _note_output(self, worker: Worker) -> None:
+        """Lines that libraries printed since the last look, under the phase that has just ended."""
+        for line in worker.output():
+            self._notes.note("output", line)
+        for event in self._notes.take(self._job.pass_id, self._phase, self._around.salt):
+            self._texts(event.texts)
+            self._around.journal.append(event.record)
+
+    def _texts(self, texts: list[Text]) -> None:
+        for text in texts:
+            self._around.journal.text(text)
+
+
+def _limit_s(limits: Limits, phase: Phase) -> float:
+    return {"load": limits.load_s, "warmup": limits.warmup_s, "measure": limits.measure_s}[phase]
+
+
+def _nanoseconds(seconds: float) -> int:
+    return round(seconds * 1e9)

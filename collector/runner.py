@@ -1,0 +1,276 @@
+"""The parent: plans the passes of a frozen protocol, runs each in a fresh worker, and alone writes the journal.
+
+A run with `only` (the command's --variant) is a part of its plan: it records a decision `skipped` naming the variants
+left out and stays unsealed, for only a finished plan is sealed; a later resume without it completes the same file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+import collector
+from collector.attempt import Attempt, Ending, Judging, Surroundings, Watcher
+from collector.clock import Clock
+from collector.contract.digests import short_id, text_hmac
+from collector.contract.errors import DossierError
+from collector.contract.protocol import Lock, VariantChoice, as_json, rule_digest
+from collector.contract.records import Decision, Document, Engine, Header, PassBegin, Warning
+from collector.contract.records.base import Stage
+from collector.contract.texts import Text
+from collector.documents import render_prompt
+from collector.engines import engine_module
+from collector.engines.base import EngineSetup, Prompt
+from collector.environment import Detected, resolve_device
+from collector.events import PassJob
+from collector.freeze import FrozenProtocol
+from collector.journal import Journal, newest_unsealed
+from collector.lock import expected_text
+from collector.machine import Machine
+from collector.missing import explained
+from collector.plan import ROLE_OF_STAGE, PlannedPass, plan_passes, stage_documents, warmup_documents
+from collector.resume import Progress
+from collector.workers import WorkerFactory
+
+
+class RunOptions(NamedTuple):
+    """What the command line says about a run.
+
+    only: names of the variants to run; empty for all. stop_after_s: seconds after which the run stops, or null.
+    commit: the collector's own commit, where it runs from a checkout.
+    """
+
+    stage: Stage = "validation"
+    device: str = "auto"
+    only: Sequence[str] = ()
+    is_resuming: bool = False
+    stop_after_s: float | None = None
+    commit: str | None = None
+
+
+class RunReport(NamedTuple):
+    """What a run left behind. `head_digest` is null for a file that stays open."""
+
+    path: Path
+    run_id: str
+    head_digest: str | None
+    stopped_by: str | None
+    endings: dict[str, Ending]
+    """Label of the attempt -> how it ended; passes that an earlier start had finished are not in it."""
+
+
+class Run:
+    """One start of a run: new, or the continuation of an open file."""
+
+    def __init__(
+        self,
+        frozen: FrozenProtocol,
+        options: RunOptions,
+        *,
+        clock: Clock,
+        factory: WorkerFactory,
+        machine: Machine,
+        watcher: Watcher,
+        stop_signal: Callable[[], str | None] = lambda: None,
+        on_acknowledged: Callable[[int], None] | None = None,
+    ) -> None:
+        """`stop_signal` returns why the run shall stop now, or null; it is asked about ten times a second."""
+        self._frozen = frozen
+        self._lock: Lock = frozen.lock
+        self._options = options
+        self._clock = clock
+        self._factory = factory
+        self._machine = machine
+        self._watcher = watcher
+        self._stop_signal = stop_signal
+        self._on_acknowledged = on_acknowledged
+        self._began_ns = clock.monotonic_ns()
+        self._documents = {document.id: document for document in frozen.documents}
+        self._device = resolve_device(options.device, self._lock.plan.engine.name)
+
+    def run(self, out_dir: Path) -> RunReport:
+        """Run what is left of the plan and return what was done.
+
+        Raises DossierError for an unknown variant, no documents for the stage, a missing package, or a folder that
+        cannot be written; the file then holds everything acknowledged until there.
+        """
+        self._check()
+        detected = self._machine.detect(self._device, threads=self._lock.plan.engine.threads)
+        engines = {variant.name: self._engine(variant) for variant in self._lock.plan.variants}
+        passes = plan_passes(
+            self._lock,
+            stage=self._options.stage,
+            environment_id=detected.environment.environment_id,
+            engine_ids={name: engine.engine_id for name, engine in engines.items()},
+            only=self._options.only,
+        )
+        journal, progress = self._open(out_dir)
+        with journal:
+            self._describe(journal, progress, detected, engines)
+            self._warn_of_others(journal, detected)
+            return self._all(journal, progress, passes, detected)
+
+    def _check(self) -> None:
+        names = [variant.name for variant in self._lock.plan.variants]
+        for name in self._options.only:
+            if name not in names:
+                raise DossierError(f"no variant is called {name!r}", next_step=f"name one of: {', '.join(names)}")
+        if not stage_documents(self._lock, self._options.stage):
+            role = ROLE_OF_STAGE[self._options.stage]
+            raise DossierError(
+                f"the protocol has no documents with role {role}",
+                next_step=f'give the documents to measure role "{role}" and freeze again',
+            )
+
+    def _open(self, out_dir: Path) -> tuple[Journal, Progress]:
+        if self._options.is_resuming:
+            path = newest_unsealed(out_dir, self._lock.plan_id, self._options.stage)
+            if path is not None:
+                journal = Journal.resume(
+                    path, salt=self._frozen.salt, clock=self._clock, on_acknowledged=self._on_acknowledged
+                )
+                self._watcher.notice(f"continuing {path}")
+                return journal, Progress.of_file(path)
+            self._watcher.notice(f"no open run of this plan in {out_dir}: starting a new one")
+        journal = Journal.create(
+            out_dir,
+            header=self._header(),
+            salt=self._frozen.salt,
+            clock=self._clock,
+            on_acknowledged=self._on_acknowledged,
+        )
+        return journal, Progress()
+
+    def _header(self) -> Header:
+        return Header(
+            format=1, stage=self._options.stage, protocol_json=msgspec.json.encode(self._lock).decode(),
+            protocol_id=self._lock.protocol_id, plan_id=self._lock.plan_id,
+            objective_digest=self._lock.objective_digest, collector_version=collector.__version__,
+            collector_commit=self._options.commit, wall_at=self._clock.utc(), monotonic_ns=self._clock.monotonic_ns(),
+        )  # fmt: skip
+
+    def _describe(self, journal: Journal, progress: Progress, detected: Detected, engines: dict[str, Engine]) -> None:
+        """Write documents, environment, devices and engines that the file does not know yet."""
+        measured = set(stage_documents(self._lock, self._options.stage))
+        for locked in self._lock.trial.documents:
+            if locked.document_id not in measured or locked.document_id in progress.document_ids:
+                continue
+            document = self._documents[locked.document_id]
+            for kind, hmac, text in (
+                ("document", locked.text_hmac, document.text),
+                ("expected", locked.expected_hmac, expected_text(document)),
+            ):
+                journal.text(Text(hmac=hmac, text_kind=kind, text=text, document_id=document.id))
+            journal.append(Document(**{name: getattr(locked, name) for name in locked.__struct_fields__}))
+        if detected.environment.environment_id not in progress.environment_ids:
+            for record in (detected.environment, *detected.devices):
+                journal.append(record)
+        for engine in {engine.engine_id: engine for engine in engines.values()}.values():
+            if engine.engine_id not in progress.engine_ids:
+                journal.append(engine)
+        skipped = [v.name for v in self._lock.plan.variants if self._options.only and v.name not in self._options.only]
+        if skipped:
+            detail = {"variants": ", ".join(skipped), "reason": "left out with --variant"}
+            journal.append(Decision(decision="skipped", decided_by="collector", detail=detail))
+        journal.flush()
+
+    def _warn_of_others(self, journal: Journal, detected: Detected) -> None:
+        report = self._machine.look_around(detected.devices)
+        if not report.is_busy:
+            return
+        whom = f" Stop before measuring: {'; '.join(report.culprits)}." if report.culprits else ""
+        self._watcher.notice(f"this machine is busy: {report.summary}.{whom}")
+        hmac = text_hmac(self._frozen.salt, report.summary)
+        journal.text(Text(hmac=hmac, text_kind="message", text=report.summary))
+        journal.append(Warning(warning_class="machine_busy", message_hmac=hmac))
+
+    def _all(self, journal: Journal, progress: Progress, passes: list[PlannedPass], detected: Detected) -> RunReport:
+        left = [planned for planned in passes if not progress.is_done(planned)]
+        self._watcher.plan(passes=len(left), documents=sum(len(planned.document_order) for planned in left))
+        around = Surroundings(
+            journal=journal,
+            factory=self._factory,
+            monitor=self._machine.monitor(detected.devices, self._clock),
+            clock=self._clock,
+            watcher=self._watcher,
+            judging=Judging(
+                self._lock.trial.fields,
+                {document.id: document.expected for document in self._frozen.documents},
+                rule_digest(self._lock.trial),
+            ),
+            salt=self._frozen.salt,
+            is_stopping=lambda: self._stop_reason() is not None,
+        )
+        endings: dict[str, Ending] = {}
+        for planned in left:
+            reason = self._stop_reason()
+            if reason is None:
+                attempt = progress.next_attempt(planned)
+                label = planned.label(attempt)
+                endings[label] = self._attempt(planned, attempt, around)
+                reason = self._stop_reason() if endings[label].outcome == "interrupted" else None
+            if reason is not None:
+                journal.append(Decision(decision="stopped", decided_by="collector", detail={"reason": reason}))
+                journal.flush()
+                return RunReport(journal.path, journal.run_id, None, reason, endings)
+        head_digest = None if self._options.only else journal.seal()
+        return RunReport(journal.path, journal.run_id, head_digest, None, endings)
+
+    def _attempt(self, planned: PlannedPass, attempt: int, around: Surroundings) -> Ending:
+        pass_id = planned.key.pass_id(attempt)
+        label = planned.label(attempt)
+        if attempt > 1:
+            detail = {"attempt": str(attempt), "previous_pass_id": planned.key.pass_id(attempt - 1)}
+            around.journal.append(
+                Decision(decision="restarted", decided_by="collector", pass_id=pass_id, detail=detail)
+            )
+        around.journal.append(self._pass_begin(planned, attempt))
+        around.journal.flush()
+        self._watcher.begin_pass(label=label, purpose=planned.purpose, documents=len(planned.document_order))
+        job = PassJob(
+            pass_id=pass_id,
+            variant_id=planned.key.variant_id,
+            setup=self._setup(planned.variant, label),
+            salt_hex=self._frozen.salt.hex(),
+            warmup=self._prompts(warmup_documents(self._lock, self._options.stage)),
+            measure=self._prompts(planned.document_order),
+        )
+        ending = Attempt(job, around).run()
+        self._watcher.end_pass(label=label, outcome=ending.outcome, cause=ending.cause)
+        return ending
+
+    def _pass_begin(self, planned: PlannedPass, attempt: int) -> PassBegin:
+        record = PassBegin(
+            pass_id=planned.key.pass_id(attempt), attempt=attempt, variant_name=planned.variant.name,
+            purpose=planned.purpose, series=planned.series, factor=planned.factor,
+            document_order=planned.document_order, expected_document_count=len(planned.document_order),
+            began_at=self._clock.utc(), **msgspec.structs.asdict(planned.key),
+        )  # fmt: skip
+        return explained(record, {"rate_per_s": "not_applicable", "context_tokens": "not_applicable"})
+
+    def _prompts(self, document_ids: Sequence[str]) -> list[Prompt]:
+        task = self._frozen.protocol.task
+        return [render_prompt(task, self._documents[document_id]) for document_id in document_ids]
+
+    def _setup(self, variant: VariantChoice, label: str) -> EngineSetup:
+        return EngineSetup(
+            base_dir=str(self._frozen.base_dir.resolve()), model=self._lock.plan.model, engine=self._lock.plan.engine,
+            variant=variant, generation=self._lock.trial.generation, limits=self._lock.trial.limits,
+            device=self._device, pass_label=label,
+        )  # fmt: skip
+
+    def _engine(self, variant: VariantChoice) -> Engine:
+        found = engine_module(self._lock.plan.engine.name).identity(self._setup(variant, f"{variant.name}/1/1"))
+        return Engine(
+            engine_id=short_id(as_json(found)), engine_name=found.engine_name, engine_version=found.engine_version,
+            engine_flags=found.engine_flags, engine_evidence="verified",
+        )  # fmt: skip
+
+    def _stop_reason(self) -> str | None:
+        limit_s = self._options.stop_after_s
+        if limit_s is not None and self._clock.monotonic_ns() - self._began_ns >= limit_s * 1e9:
+            return f"stopped after {limit_s:g} s"
+        return self._stop_signal()

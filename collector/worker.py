@@ -1,0 +1,297 @@
+"""The child: loads one variant, warms up, measures, and streams events to its parent; it writes no file.
+
+Phases have the same boundaries for every engine and variant. load: from creating the engine (its libraries' imports
+included) to the end of `load()`. warmup: encoding every prompt and answering the warm-up requests. measure: from asking
+for the first measured request to the last answer. What was loaded is read back between phases, outside all of them.
+
+All stamps of a pass count from one origin, the worker's first look at its monotonic clock, before load. Encoding an
+event and writing it to the pipe happens between an answer's `done` stamp and the next request's `sent` stamp: it is
+part of the measure phase's duration and of no request's.
+
+Python's cyclic garbage collector is off while measuring; the young generations are collected between answers, so that
+no collection falls into a request and no garbage piles up.
+"""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import faulthandler
+import gc
+import os
+import signal
+import statistics
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from collector.clock import Clock, SystemClock
+from collector.contract.digests import text_hmac
+from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Reading, Request
+from collector.contract.records.base import MissingReason, ObservedAt, Phase
+from collector.engines.base import Answer, EncodedPrompt, Engine
+from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, PhaseEnded, Recorded, Text, WorkerFailed
+from collector.memory import MemoryMeter, meter_for
+from collector.missing import explained
+from collector.steady import is_steady
+from collector.worker_faults import cause_of
+from collector.worker_notes import NoteTaker, storable
+
+_PR_SET_PDEATHSIG = 1
+
+
+def gap_counts(gaps_ns: Sequence[int]) -> list[int]:
+    """Return how many gaps fall into each bucket of GAP_BUCKET_BOUNDS_NS, the last for longer ones; empty for none."""
+    if not gaps_ns:
+        return []
+    counts = [0] * (len(GAP_BUCKET_BOUNDS_NS) + 1)
+    for gap_ns in gaps_ns:
+        counts[bisect.bisect_left(GAP_BUCKET_BOUNDS_NS, gap_ns)] += 1
+    return counts
+
+
+class JobRun:
+    """One pass in this process, as an iterator of events; the caller may stop at any of them."""
+
+    def __init__(self, job: PassJob, *, clock: Clock, meter: MemoryMeter, create: Callable[[], Engine]) -> None:
+        self._job = job
+        self._clock = clock
+        self._meter = meter
+        self._create = create
+        self._salt = bytes.fromhex(job.salt_hex)
+        self._notes = NoteTaker()
+        self._phase: Phase = "load"
+        self._is_phase_open = False
+        self._origin_ns = 0
+        self._medians_ns: list[int] = []
+        self._token_steps = 0
+        self._engine: Engine | None = None
+        self._prompts: list[EncodedPrompt] = []
+
+    def events(self) -> Iterator[Event]:
+        """Yield everything that happens, ending with Finished or WorkerFailed."""
+        self._origin_ns = self._clock.monotonic_ns()
+        failed: WorkerFailed | None = None
+        with self._notes.listening():
+            try:
+                yield from self._in_phase("load", self._load)
+                yield from self._observed("loaded")
+                yield from self._in_phase("warmup", self._warm_up)
+                yield from self._observed("after_warmup")
+                yield from self._in_phase("measure", self._measure)
+            except (Exception, SystemExit) as error:
+                failed = self._failed(error)
+            # Outside the handler: the exception is gone, and with it the frames that may hold all the memory.
+            if failed is not None:
+                yield from self._last_words()
+                yield failed
+                return
+        yield Finished(is_steady=is_steady(self._medians_ns), live_row_steps=self._token_steps)
+
+    def _in_phase(self, phase: Phase, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
+        self._phase = phase
+        yield PhaseBegan(phase=phase)
+        gc.collect()
+        self._meter.begin(phase)
+        self._is_phase_open = True
+        began_ns = self._clock.monotonic_ns()
+        yield from work()
+        duration_ns = self._clock.monotonic_ns() - began_ns
+        self._is_phase_open = False
+        readings = self._meter.end(phase)
+        yield PhaseEnded(phase=phase, duration_ns=duration_ns)
+        yield from self._readings(readings)
+        yield from self._notes.take(self._job.pass_id, phase, self._salt)
+
+    def _load(self) -> Iterator[Event]:
+        self._engine = self._create()
+        self._engine.load()
+        yield from ()
+
+    def _observed(self, observed_at: ObservedAt) -> Iterator[Event]:
+        variant, groups = self._loaded.observe(observed_at)
+        ids = {"pass_id": self._job.pass_id, "variant_id": self._job.variant_id}
+        yield Recorded(record=msgspec.structs.replace(variant, **ids))
+        for group in groups:
+            yield Recorded(record=msgspec.structs.replace(group, **ids))
+
+    def _warm_up(self) -> Iterator[Event]:
+        warmup = self._loaded.encode(self._job.warmup)
+        self._prompts = self._loaded.encode(self._job.measure)
+        for answer in self._loaded.answers(warmup, "warmup") if warmup else ():
+            record, texts = self._request(answer, "warmup")
+            yield Recorded(record=record, texts=texts)
+            yield from self._request_failure(answer, "warmup")
+
+    def _measure(self) -> Iterator[Event]:
+        was_collecting = gc.isenabled()
+        gc.freeze()
+        gc.disable()
+        try:
+            yield from self._measured()
+        finally:
+            gc.unfreeze()
+            if was_collecting:
+                gc.enable()
+
+    def _measured(self) -> Iterator[Event]:
+        due = {prompt.document_id for prompt in self._prompts}
+        for answer in self._loaded.answers(self._prompts, "measure"):
+            document_id = answer.prompt.document_id
+            if document_id not in due:
+                raise RuntimeError(f"the engine answered {document_id!r}, which was answered already or never asked")
+            due.remove(document_id)
+            if answer.gaps_ns:
+                self._medians_ns.append(statistics.median_low(answer.gaps_ns))
+            self._token_steps += answer.output_tokens or 0
+            record, texts = self._request(answer, "measure")
+            yield Answered(record=record, answer_text=_clean(answer.text), texts=texts)
+            yield from self._request_failure(answer, "measure")
+            gc.collect(1)
+        if due:
+            raise RuntimeError(f"the engine left {len(due)} of {len(self._prompts)} documents without an answer")
+
+    def _request(self, answer: Answer, phase: Phase) -> tuple[Request, list[Text]]:
+        prompt = answer.prompt
+        tokens = ",".join(map(str, prompt.token_ids))
+        texts = [
+            self._text("prompt", storable(prompt.rendered), prompt.document_id),
+            self._text("token_ids", tokens, prompt.document_id),
+        ]
+        answer_hmac = None
+        if answer.text is not None:
+            texts.append(self._text("answer", storable(answer.text), prompt.document_id))
+            answer_hmac = texts[-1].hmac
+        record = Request(
+            pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, is_final=True,
+            batch_row=answer.batch_row, intended_ns=max(0, answer.intended_ns - self._origin_ns),
+            sent_ns=self._offset(answer.sent_ns), first_token_ns=self._offset(answer.first_token_ns),
+            last_token_ns=self._offset(answer.last_token_ns), done_ns=self._offset(answer.done_ns),
+            prompt_tokens=len(prompt.token_ids), output_tokens=answer.output_tokens,
+            token_count_source=answer.token_count_source, finish_reason=answer.finish_reason,
+            request_outcome=answer.request_outcome, failure_cause=answer.failure_cause,
+            gap_counts=gap_counts(answer.gaps_ns), gap_max_ns=max(answer.gaps_ns, default=None),
+            prompt_hmac=texts[0].hmac, prompt_token_hmac=texts[1].hmac, start_token_count=prompt.start_token_count,
+            answer_hmac=answer_hmac,
+        )  # fmt: skip
+        return explained(record, _reasons(answer)), texts
+
+    def _request_failure(self, answer: Answer, phase: Phase) -> Iterator[Event]:
+        if answer.request_outcome == "completed" or answer.failure_cause is None:
+            return
+        texts = [self._text("message", storable(answer.failure_message))] if answer.failure_message else []
+        record = Failure(
+            failure_scope="request", failure_cause=answer.failure_cause, pass_id=self._job.pass_id,
+            variant_id=self._job.variant_id, document_id=answer.prompt.document_id, phase=phase,
+            exception_class=answer.exception_class, message_hmac=texts[0].hmac if texts else None,
+        )  # fmt: skip
+        yield Recorded(record=record, texts=texts)
+
+    def _failed(self, error: BaseException) -> WorkerFailed:
+        return WorkerFailed(
+            phase=self._phase,
+            failure_cause=cause_of(error, self._phase),
+            exception_class=type(error).__name__,
+            message=storable(str(error)),
+        )
+
+    def _last_words(self) -> Iterator[Event]:
+        """The readings of the phase that broke, for a peak at an out-of-memory is a result, and its warnings."""
+        if self._is_phase_open:
+            with suppress(Exception):  # a device that just failed may refuse to be read
+                yield from self._readings(self._meter.end(self._phase))
+        yield from self._notes.take(self._job.pass_id, self._phase, self._salt)
+
+    def _readings(self, readings: list[Reading]) -> Iterator[Event]:
+        for reading in readings:
+            yield Recorded(record=msgspec.structs.replace(reading, pass_id=self._job.pass_id))
+
+    def _text(self, text_kind: str, text: str, document_id: str | None = None) -> Text:
+        return Text(hmac=text_hmac(self._salt, text), text_kind=text_kind, text=text, document_id=document_id)
+
+    def _offset(self, stamp_ns: int | None) -> int | None:
+        return None if stamp_ns is None else max(0, stamp_ns - self._origin_ns)
+
+    @property
+    def _loaded(self) -> Engine:
+        if self._engine is None:
+            raise RuntimeError("the engine is not loaded")
+        return self._engine
+
+
+def _clean(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
+def _reasons(answer: Answer) -> dict[str, MissingReason]:
+    """Why a request's empty fields are empty."""
+    never: MissingReason = {"completed": "not_applicable", "too_long": "not_applicable", "failed": "failed"}[
+        answer.request_outcome
+    ]  # type: ignore[assignment]
+    stamps = ("sent_ns", "first_token_ns", "last_token_ns", "done_ns", "output_tokens", "gap_max_ns", "answer_hmac")
+    return {
+        **dict.fromkeys(stamps, never),
+        "first_chunk_ns": "not_applicable",
+        "reasoning_tokens": "not_exposed_by_engine",
+        "cached_tokens": "not_exposed_by_engine",
+    }
+
+
+def run_job(job: PassJob, *, clock: Clock, meter: MemoryMeter) -> Iterator[Event]:
+    """Return the events of a job with the engine that its protocol names."""
+    from collector.engines import engine_module
+
+    def create() -> Engine:
+        return engine_module(job.setup.engine.name).create(job.setup, clock)
+
+    return JobRun(job, clock=clock, meter=meter, create=create).events()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the job that arrives on one file descriptor and write its events to another.
+
+    Arguments: the two descriptors, the parent's process id, and the address-space limit in bytes (0: none). The process
+    ends with its parent: the kernel kills it (Linux), and the end of the job's pipe does so elsewhere.
+    """
+    job_fd, event_fd, parent_pid, address_space_bytes = (int(argument) for argument in arguments)
+    _die_with(parent_pid)
+    faulthandler.enable()
+    faulthandler.register(signal.SIGUSR1)
+    for descriptor in (job_fd, event_fd):
+        os.set_inheritable(descriptor, False)
+    if address_space_bytes:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (address_space_bytes, address_space_bytes))
+    jobs = open(job_fd, "rb")  # noqa: SIM115  # stays open: its end is the parent's end
+    job = msgspec.json.decode(jobs.readline(), type=PassJob)
+    threading.Thread(target=_exit_at_end, args=(jobs,), daemon=True).start()
+    encoder = msgspec.json.Encoder(enc_hook=str)
+    with open(event_fd, "wb") as events:
+        for event in run_job(job, clock=SystemClock(), meter=meter_for(job.setup.device)):
+            events.write(encoder.encode(event) + b"\n")
+            events.flush()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    # No interpreter shutdown: a library that crashes while cleaning up must not spoil a pass that is complete.
+    os._exit(0)
+
+
+def _die_with(parent_pid: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent_pid:  # it died before the kernel was asked
+        os._exit(1)
+
+
+def _exit_at_end(jobs: Any) -> None:
+    jobs.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
