@@ -1,0 +1,247 @@
+"""The in-process engine: any Hugging Face id, local folder or GGUF file, one request at a time.
+
+CUDA and processor run the same code; only the device differs. HF_HUB_OFFLINE is respected by the library itself.
+torch and transformers are imported when something is loaded, never before.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from collector.clock import Clock
+from collector.contract.errors import DeviceFault, DossierError, MissingDependency
+from collector.contract.records import TensorGroup, Variant
+from collector.contract.records.base import FailureCause, ObservedAt, Phase
+from collector.memory import resolved_device
+
+from ._artefact import Artefact, find_artefact
+from ._decode import Decoded, GreedyDecoder
+from ._observe import Loaded, observe
+from ._prompting import TemplateEncoder, model_context_tokens
+from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Prompt
+
+_NEEDED = ("torch", "transformers", "accelerate", "safetensors")
+_INSTALL = "pip install 'gpu-dossier[collector]'"
+_DECODE_LOOP = "greedy-1"
+"""Changes when the loop's tokens or stamps would."""
+
+
+def identity(setup: EngineSetup) -> EngineIdentity:
+    """Return transformers' version and what else decides how requests are run, from package metadata alone.
+
+    dtype, attention and cache are the variant's, not the engine's: two variants share one engine.
+
+    Raises MissingDependency.
+    """
+    _require_packages(setup)
+    flags = {name: importlib.metadata.version(name) for name in _NEEDED if name != "transformers"}
+    flags |= {"decode_loop": _DECODE_LOOP, "device": setup.device}
+    if setup.engine.threads is not None:
+        flags["threads"] = str(setup.engine.threads)
+    if setup.model.gguf_file is not None:
+        flags["gguf"] = importlib.metadata.version("gguf")
+    version = importlib.metadata.version("transformers")
+    return EngineIdentity(engine_name="transformers", engine_version=version, engine_flags=flags)
+
+
+def create(setup: EngineSetup, clock: Clock) -> TransformersEngine:
+    """Return the engine, nothing loaded. Raises MissingDependency, and DossierError for a model that is not there."""
+    _require_packages(setup)
+    if setup.variant.cache != "dynamic":
+        raise DossierError(
+            f"variant {setup.variant.name}: the transformers engine has no {setup.variant.cache} cache yet",
+            next_step='write cache = "dynamic", or leave it out',
+        )
+    return TransformersEngine(setup, find_artefact(setup), clock)
+
+
+def encoder(setup: EngineSetup) -> TemplateEncoder:
+    """Return tokenizer, chat template and context limit; reads no weights.
+
+    Raises MissingDependency, and DossierError when the model or its tokenizer cannot be read.
+    """
+    _require_packages(setup)
+    artefact = find_artefact(setup)
+    try:
+        return _encoder(artefact)
+    except (OSError, ValueError) as fault:
+        raise DossierError(
+            f"the tokenizer of {setup.model.id} cannot be read: {fault}",
+            next_step="check [model] id and revision; with HF_HUB_OFFLINE=1 the model must already be in the cache",
+        ) from fault
+
+
+class TransformersEngine:
+    """One variant in one process. `load` first; then `observe`, `encode` and `answers`."""
+
+    def __init__(self, setup: EngineSetup, artefact: Artefact, clock: Clock) -> None:
+        self._setup = setup
+        self._artefact = artefact
+        self._clock = clock
+        self._parts: tuple[Loaded, GreedyDecoder] | None = None
+
+    def load(self) -> None:
+        """Load tokenizer and weights onto the device in the variant's dtype.
+
+        Raises DeviceFault for a device that torch does not see, and whatever the library raises.
+        """
+        import torch
+        from transformers import AutoModelForCausalLM
+
+        _quiet_progress_bars()
+        if self._setup.engine.threads is not None:
+            torch.set_num_threads(self._setup.engine.threads)
+        device = resolved_device(self._setup.device)
+        _require_device(device)
+        variant = self._setup.variant
+        options: dict[str, Any] = self._artefact.arguments()
+        if self._artefact.gguf_file is not None:
+            from transformers import GgufConfig
+
+            # Asked for by name: left open, a machine with a kernel would keep the blocks, another one would not.
+            options["quantization_config"] = GgufConfig(dequantize=True)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            self._artefact.source,
+            dtype=getattr(torch, variant.dtype),
+            attn_implementation=variant.attention,
+            device_map={"": device},
+            trust_remote_code=False,
+            **options,
+        )
+        loaded = Loaded(self._setup, self._artefact, model.eval(), _encoder(self._artefact), device)
+        self._parts = loaded, GreedyDecoder(model, device=device, clock=self._clock)
+
+    def observe(self, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
+        """Return what is really loaded. Not part of any timed phase's work: it reads files for their digests."""
+        return observe(self._loaded()[0], observed_at)
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
+        """Return the prompts as sent. Done before sending, so tokenizing is in no request's time."""
+        return self._loaded()[0].encoder.encode(prompts)
+
+    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase) -> Iterator[Answer]:
+        """Yield one answer per prompt, each sent when the one before is complete.
+
+        Memory and device faults are raised: they end the pass. Any other fault fails its request only.
+        """
+        for prompt in prompts:
+            yield self._answer(prompt)
+
+    def _answer(self, prompt: EncodedPrompt) -> Answer:
+        loaded, decoder = self._loaded()
+        generation = self._setup.generation
+        intended_ns = self._clock.monotonic_ns()
+        known = (loaded.encoder.context_limit_tokens(), generation.context_limit_tokens)
+        limits = [limit for limit in known if limit is not None]
+        if limits and len(prompt.token_ids) + generation.max_new_tokens > min(limits):
+            return Answer(
+                prompt=prompt, intended_ns=intended_ns, token_count_source="token_ids", finish_reason="not_started",
+                request_outcome="too_long", failure_cause="too_long",
+                failure_message=f"{len(prompt.token_ids)} prompt tokens + {generation.max_new_tokens} output tokens "
+                f"exceed the context of {min(limits)} tokens",
+            )  # fmt: skip
+        try:
+            decoded = decoder.decode(
+                prompt.token_ids,
+                max_new_tokens=generation.max_new_tokens,
+                limit_ns=round(self._setup.limits.request_s * 1e9),
+            )
+        except Exception as fault:
+            if ends_the_pass(fault):
+                raise
+            return Answer(
+                prompt=prompt, intended_ns=intended_ns, sent_ns=intended_ns, done_ns=self._clock.monotonic_ns(),
+                token_count_source="token_ids", finish_reason="error", request_outcome="failed",
+                failure_cause=_cause(fault), failure_message=str(fault), exception_class=type(fault).__name__,
+            )  # fmt: skip
+        return self._answered(prompt, intended_ns, decoded, loaded.encoder)
+
+    def _answered(
+        self, prompt: EncodedPrompt, intended_ns: int, decoded: Decoded, template_encoder: TemplateEncoder
+    ) -> Answer:
+        text = template_encoder.text(decoded.token_ids)
+        is_late = decoded.finish_reason == "timeout"
+        return Answer(
+            prompt=prompt,
+            intended_ns=intended_ns,
+            sent_ns=decoded.sent_ns,
+            first_token_ns=decoded.stamps_ns[0],
+            last_token_ns=decoded.stamps_ns[-1],
+            done_ns=self._clock.monotonic_ns(),
+            output_tokens=len(decoded.token_ids),
+            token_count_source="token_ids",
+            finish_reason=decoded.finish_reason,
+            request_outcome="failed" if is_late else "completed",
+            failure_cause="timeout" if is_late else None,
+            failure_message=f"no complete answer within {self._setup.limits.request_s} s" if is_late else None,
+            gaps_ns=[later - earlier for earlier, later in pairwise(decoded.stamps_ns)],
+            text=text,
+        )
+
+    def _loaded(self) -> tuple[Loaded, GreedyDecoder]:
+        if self._parts is None:
+            raise DossierError("nothing is loaded yet", next_step="call load() before anything else")
+        return self._parts
+
+
+def ends_the_pass(fault: Exception) -> bool:
+    """True for a fault after which further requests would only fail too: memory is gone or the device is lost."""
+    import torch
+
+    device_faults = tuple(
+        kind
+        for name in ("OutOfMemoryError", "AcceleratorError")
+        if isinstance(kind := getattr(torch, name, None), type)
+    )
+    if isinstance(fault, (MemoryError, *device_faults)):
+        return True
+    # The processor's allocator has no exception of its own.
+    return isinstance(fault, RuntimeError) and any(
+        words in str(fault).lower() for words in ("can't allocate memory", "not enough memory", "cuda error")
+    )
+
+
+def _cause(fault: Exception) -> FailureCause:
+    return "missing_operator" if isinstance(fault, NotImplementedError) else "engine_error"
+
+
+def _encoder(artefact: Artefact) -> TemplateEncoder:
+    from transformers import AutoConfig, AutoTokenizer
+
+    options = artefact.arguments()
+    config = AutoConfig.from_pretrained(artefact.source, trust_remote_code=False, **options)
+    tokenizer = AutoTokenizer.from_pretrained(artefact.source, trust_remote_code=False, **options)
+    return TemplateEncoder(tokenizer, model_context_tokens(config))
+
+
+def _quiet_progress_bars() -> None:
+    """A worker's output is no terminal: bars there would be lines of noise."""
+    from transformers.utils import logging
+
+    untyped: Any = logging
+    untyped.disable_progress_bar()
+
+
+def _require_packages(setup: EngineSetup) -> None:
+    needed = [*_NEEDED, *(["gguf"] if setup.model.gguf_file is not None else [])]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingDependency(f"the transformers engine needs {', '.join(missing)}", next_step=_INSTALL)
+
+
+def _require_device(device: str) -> None:
+    import torch
+
+    if not device.startswith("cuda"):
+        return
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    index = int(device.partition(":")[2] or 0)
+    if index >= count:
+        raise DeviceFault(
+            f"{device} is not there: torch {torch.__version__} sees {count} CUDA device(s)",
+            next_step="name another device, or install a torch built for this machine's driver (pytorch.org)",
+        )
