@@ -131,9 +131,9 @@ class Attempt:
                 return "failed", _Fault(
                     "timeout", None, None, f"no event within the time limit of {self._phase}\n{words}"
                 )
-            except WorkerBabble as fault:
-                worker.end(grace_s=0)
-                return "failed", _Fault("engine_error", "WorkerBabble", None, str(fault))
+            except WorkerBabble as fault:  # one record is lost, and kept as text; what follows is not
+                self._record_failure(_Fault("format", "WorkerBabble", None, str(fault)))
+                continue
             if event is None:
                 return "failed", self._death(worker, oom_kills)
             if isinstance(event, WorkerFailed):
@@ -221,7 +221,9 @@ class Attempt:
         return _Fault(cause, None, code, words or f"the worker ended with exit code {code} and said nothing")
 
     def _record_failure(self, fault: _Fault, document_id: str | None = None) -> None:
-        message = storable(fault.message[-_MAX_MESSAGE:])
+        message = storable(fault.message)
+        if len(message) > _MAX_MESSAGE:
+            message = message[: _MAX_MESSAGE // 2] + " ... " + message[-_MAX_MESSAGE // 2 :]
         hmac = text_hmac(self._around.salt, message)
         self._texts([Text(hmac=hmac, text_kind="message", text=message)])
         record = Failure(

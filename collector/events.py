@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from collector.contract.records import AnyRecord
+from collector.contract.records import ENVELOPE, AnyRecord
 from collector.contract.records.base import FailureCause, Phase
 from collector.contract.texts import Text
 from collector.engines.base import EngineSetup, Prompt
@@ -67,7 +69,28 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
 
 Event = PhaseBegan | PhaseEnded | Recorded | Answered | WorkerFailed | Finished
 
+_decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+
+
+def encode_event(event: Event) -> bytes:
+    """Return the event's line, newline included. A record travels without its envelope, which the journal fills."""
+    plain: dict[str, Any] = msgspec.to_builtins(event, enc_hook=_plain)
+    for name in ENVELOPE:
+        plain.get("record", {}).pop(name, None)
+    return msgspec.json.encode(plain) + b"\n"
+
+
+def decode_event(line: bytes) -> Event:
+    """Return the event of a line. Raises msgspec.DecodeError, also where a record breaks its contract."""
+    return _decoder.decode(line)
+
+
+def _plain(value: Any) -> Any:
+    """A library's scalar as Python's, anything else as its text: no value may cost a record."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
 __all__ = [
     "Answered", "Event", "Finished", "PassJob", "PhaseBegan", "PhaseEnded", "Recorded",
-    "Text", "WorkerFailed",
+    "Text", "WorkerFailed", "decode_event", "encode_event",
 ]  # fmt: skip

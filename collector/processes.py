@@ -17,7 +17,7 @@ from typing import IO
 
 import msgspec
 
-from collector.events import Event, PassJob
+from collector.events import Event, PassJob, decode_event
 from collector.workers import Worker, WorkerBabble, WorkerExit, WorkerSilent, WorkerStopped
 
 _POLL_S = 0.1
@@ -68,7 +68,6 @@ class ProcessWorker:
             os.close(event_write)
         self._job_write = job_write
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
         self._reader = threading.Thread(target=self._read, args=(event_read,), daemon=True)
         self._reader.start()
         # A worker that never reads must not block the parent, which alone knows the time limits.
@@ -94,9 +93,9 @@ class ProcessWorker:
             if line is None:
                 return None
             try:
-                return self._decoder.decode(line)
+                return decode_event(line)
             except (msgspec.DecodeError, UnicodeDecodeError) as fault:
-                raise WorkerBabble(str(fault)) from None
+                raise WorkerBabble(f"{fault}: {line.decode('utf-8', 'backslashreplace')}") from None
 
     def has_event(self) -> bool:
         return not self._queue.empty()

@@ -34,7 +34,18 @@ from collector.contract.digests import text_hmac
 from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Reading, Request
 from collector.contract.records.base import MissingReason, ObservedAt, Phase
 from collector.engines.base import Answer, EncodedPrompt, Engine
-from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, PhaseEnded, Recorded, Text, WorkerFailed
+from collector.events import (
+    Answered,
+    Event,
+    Finished,
+    PassJob,
+    PhaseBegan,
+    PhaseEnded,
+    Recorded,
+    Text,
+    WorkerFailed,
+    encode_event,
+)
 from collector.memory import MemoryMeter, meter_for
 from collector.missing import explained
 from collector.steady import is_steady
@@ -270,10 +281,9 @@ def main(arguments: Sequence[str]) -> None:
     jobs = open(job_fd, "rb")  # noqa: SIM115  # stays open: its end is the parent's end
     job = msgspec.json.decode(jobs.readline(), type=PassJob)
     threading.Thread(target=_exit_at_end, args=(jobs,), daemon=True).start()
-    encoder = msgspec.json.Encoder(enc_hook=str)
     with open(event_fd, "wb") as events:
         for event in run_job(job, clock=SystemClock(), meter=meter_for(job.setup.device)):
-            events.write(encoder.encode(event) + b"\n")
+            events.write(encode_event(event))
             events.flush()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()

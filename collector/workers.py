@@ -20,7 +20,7 @@ class WorkerStopped(Exception):
 
 
 class WorkerBabble(Exception):
-    """A line came that is no event."""
+    """A line came that is no event; the lines after it may be."""
 
 
 class WorkerExit(NamedTuple):

@@ -27,6 +27,7 @@ from collector.contract.errors import Finding, Refused
 from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import ObservedAt, Phase
 from collector.contract.records.requests import FinishReason
+from collector.missing import explained
 
 from ._script import (
     AnswerScript,
@@ -141,7 +142,12 @@ class ScriptedEngine:
             claimed_weight_bytes=facts.claimed_weight_bytes, effective_bits=bits, dtype_bytes=dtype_bytes,
             device_map={"": "cpu"}, has_offload=False, deviations=facts.deviations,
         )  # fmt: skip
-        return variant, groups
+        unknown = (
+            "origin", "quantization_method", "output_layer_format", "has_tied_embeddings", "parameter_count",
+            "weight_bytes", "claimed_weight_bytes", "effective_bits", "tokenizer_digest", "template_digest",
+            "model_revision",
+        )  # fmt: skip
+        return explained(variant, dict.fromkeys(unknown, "not_exposed_by_engine")), groups
 
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
         return self._encoder.encode(prompts)
