@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from .dossier import Figure, Unit
-from .translate import NO_BREAK, N_, Translator
+from .translate import N_, NO_BREAK, Translator
 from .vocabulary import BASIS_WORDS, WORDS
 
 EN_DASH = "\u2013"
@@ -113,10 +113,16 @@ class FigureText:
         return self.tr.text(word) if word else ""
 
     def in_sentence(self, figure: Figure) -> str:
-        """Return a figure as it stands in a sentence: counts bare, everything else with its unit."""
+        """Return a figure as it stands in a sentence: counts, points and ratios bare, the others with their unit."""
         if figure.value is None or isinstance(figure.value, str) or figure.unit in _COUNTED or figure.unit == "ratio":
             return self.value(figure)
+        if figure.unit == "percentage_points":
+            return self.value(figure, scale_of([figure])._replace(is_signed=False))
         return f"{self.value(figure)}{NO_BREAK}{self.unit(figure)}"
+
+    def is_measured_in(self, figure: Figure) -> bool:
+        """Say whether a unit belongs beside the number; counts are named by their caption."""
+        return figure.unit not in _COUNTED and bool(self.unit(figure))
 
     def interval(self, figure: Figure, scale: Scale | None = None) -> str:
         """Return `low to high` in the figure's scale, or an empty string."""

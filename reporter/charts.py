@@ -1,0 +1,300 @@
+"""The dossier's charts, from its tables: difference to the reference, memory peaks, times, package hours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .dossier import Dossier, Figure, Row
+from .drawing import LINE_HEIGHT, Bar, Board, Chart, Mark, Note, finished, label_width, wrapped
+from .figure_text import FigureText, Scale, scale_of
+from .svg import ACCENT, INK, QUIET, RULE, WARNING
+from .translate import N_, NO_BREAK
+
+MOST_ROWS = 40
+"""Rows drawn at most; the table beside the chart has them all."""
+SCOPES = ("process", "device", "reserved", "allocated", "host")
+"""Widest view of one process first."""
+
+
+class ChartMaker:
+    """Draws the charts of one dossier in one language. A chart that has no evidence is None."""
+
+    def __init__(self, dossier: Dossier, text: FigureText) -> None:
+        self.dossier = dossier
+        self.text = text
+        self.tr = text.tr
+
+    def rows(self, table: str) -> list[Row]:
+        found = self.dossier.tables.get(table)
+        return list(found.rows) if found else []
+
+    def figure(self, row: Row, key: str) -> Figure | None:
+        return self.dossier.figures[row.cells[key]] if key in row.cells else None
+
+    def both(self, draw: Callable[[bool], str]) -> dict[str, str]:
+        return {"wide": draw(False), "narrow": draw(True)}
+
+    def tell(self, message: str, **parameters: str) -> str:
+        return self.tr.text(message) % parameters if parameters else self.tr.text(message)
+
+    # -- difference to the reference ------------------------------------------------------------------------------
+
+    def difference(self, title: str) -> Chart | None:
+        """Each configuration's difference to the reference with its interval, the rule drawn and named."""
+        rows = [r for r in self.rows("paired") if _number(self.figure(r, "difference_points")) is not None][:MOST_ROWS]
+        if not rows:
+            return None
+        failing = {r.labels.get("label") for r in self.rows("gates") if r.labels.get("result") == "fail"}
+        rule = self._loss_rule()
+        named = [
+            (r.labels.get("label", r.key), f, r.labels.get("label") in failing)
+            for r in rows
+            if (f := self.figure(r, "difference_points")) is not None
+        ]
+        domain = _padded([x for _, f, _ in named for x in _reach(f)] + [0.0] + ([rule[0]] if rule else []))
+
+        def draw(is_narrow: bool) -> str:
+            board = Board(self.tr, is_narrow=is_narrow, label_width=label_width([label for label, *_ in named]))
+            board.line(0.0, "", is_dotted=False)
+            if rule:
+                board.line(rule[0], rule[1])
+            y = 16.0 + (18 if is_narrow else 0)
+            for label, figure, is_failing in named:
+                board.row_label(y, label)
+                self._difference_row(board, y, figure, is_failing)
+                y += 42 if is_narrow else _step(label)
+            board.height = y - (24 if is_narrow else 10)
+            return board.svg(
+                domain, self.tell(N_("accepted documents against the reference, percentage points")), is_signed=True
+            )
+
+        said = "; ".join(self._described(label, figure) for label, figure, _ in named)
+        return finished("difference", title, said + (f". {rule[1]}." if rule else "."), **self.both(draw))
+
+    def _difference_row(self, board: Board, y: float, figure: Figure, is_failing: bool) -> None:
+        value = _number(figure) or 0.0
+        colour = WARNING if is_failing else ACCENT
+        if figure.interval:
+            board.bars.append(Bar(y, figure.interval.low, figure.interval.high, colour, is_dashed=is_failing))
+        board.marks.append(Mark(y, value, colour, "cross" if is_failing else "circle"))
+        board.notes.append(Note(y, self.text.value(figure), x=value, dx=3, dy=-9))
+
+    def _loss_rule(self) -> tuple[float, str] | None:
+        """Return where the rule on lost documents lies in points, and its name in whole documents."""
+        for row in self.rows("gates"):
+            limit, documents = self.figure(row, "limit"), self.figure(row, "document_count")
+            if row.labels.get("rule", "").startswith("max_lost") and limit and documents:
+                allowed, total = _number(limit), _number(documents)
+                if allowed is not None and total:
+                    name = self.tell(
+                        N_("rule: lose at most %(limit)s of %(total)s"),
+                        limit=self.text.value(limit),
+                        total=self.text.value(documents),
+                    )
+                    return -100.0 * allowed / total, name
+        return None
+
+    def _described(self, label: str, figure: Figure, scale: Scale | None = None) -> str:
+        value = self.text.value(figure, scale)
+        if not figure.interval:
+            return f"{label}: {value}"
+        level = self.tr.number(figure.interval.level_percent)
+        reach = self.text.interval(figure, scale)
+        return self.tell(
+            N_("%(label)s: %(value)s (%(level)s %% interval %(reach)s)"),
+            label=label,
+            value=value,
+            level=level,
+            reach=reach,
+        )
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    def memory_scope(self) -> str | None:
+        """Return the widest memory scope that was measured."""
+        seen = {r.labels.get("scope") for r in self.rows("memory") if _number(self.figure(r, "peak_bytes")) is not None}
+        return next((scope for scope in SCOPES if scope in seen), None)
+
+    def memory(self, title: str) -> Chart | None:
+        """Peaks by phase for each configuration, in the widest scope measured; a gap where there was no reading."""
+        scope = self.memory_scope()
+        rows = [r for r in self.rows("memory") if r.labels.get("scope") == scope][:MOST_ROWS]
+        if scope is None or not rows:
+            return None
+        figures = [f for r in rows if (f := self.figure(r, "peak_bytes")) is not None]
+        scale = scale_of([f for f in figures if f.value is not None])
+        phases = [self.text.word(r.labels.get("phase", "")) for r in rows]
+        top = max(_number(f) or 0.0 for f in figures) / scale.divisor
+
+        def draw(is_narrow: bool) -> str:
+            room = label_width(phases)
+            board = Board(self.tr, is_narrow=is_narrow, label_width=room, right_room=44, is_stacked=False)
+            y, last = 0.0, None
+            for row, phase in zip(rows, phases, strict=True):
+                if (name := row.labels.get("label", "")) != last:
+                    y += 20 if last is not None else 8
+                    board.notes.append(Note(y, name, pixel=-board.label_width, weight=500))
+                    y, last = y + 15, name
+                board.row_label(y, phase, colour=QUIET)
+                self._lollipop(
+                    board, y, self.figure(row, "peak_bytes"), scale, is_main=row.labels.get("phase") == "measure"
+                )
+                y += 14
+            board.height = y + 2
+            unit = self.tr.text(scale.unit_word)
+            return board.svg((0.0, top * 1.02), self.tell(N_("peak, %(unit)s"), unit=unit))
+
+        said = "; ".join(
+            f"{r.labels.get('label', '')}, {phase}: {self._with_unit(self.figure(r, 'peak_bytes'), scale)}"
+            for r, phase in zip(rows, phases, strict=True)
+        )
+        return finished("memory", title, said + ".", **self.both(draw))
+
+    def _lollipop(self, board: Board, y: float, figure: Figure | None, scale: Scale, *, is_main: bool) -> None:
+        value = _number(figure)
+        if figure is None or value is None:
+            reason = self.text.reason(figure) if figure else self.text.word("not_measured")
+            board.notes.append(Note(y, f"– {reason}", x=0.0, colour=QUIET, dx=4))
+            return
+        x = value / scale.divisor
+        board.bars.append(Bar(y, 0.0, x, ACCENT if is_main else RULE, 2.6))
+        board.marks.append(Mark(y, x, ACCENT if is_main else QUIET))
+        board.notes.append(Note(y, self.text.value(figure, scale), x=x, dx=8, colour=INK if is_main else QUIET))
+
+    def _with_unit(self, figure: Figure | None, scale: Scale) -> str:
+        if figure is None or figure.value is None:
+            return self.text.reason(figure) if figure else self.text.word("not_measured")
+        return f"{self.text.value(figure, scale)}{NO_BREAK}{self.text.unit(figure, scale)}"
+
+    # -- times ----------------------------------------------------------------------------------------------------
+
+    def times(self, metric: str, title: str) -> Chart | None:
+        """Median and 90th percentile of one timing over all documents, each configuration with its n."""
+        rows = [
+            r
+            for r in self.rows("latency")
+            if r.labels.get("metric") == metric and r.labels.get("length_class", "all") == "all"
+        ][:MOST_ROWS]
+        figures = [f for r in rows for k in ("p50_s", "p90_s") if (f := self.figure(r, k)) and f.value is not None]
+        if not figures:
+            return None
+        scale = scale_of(figures)
+        unit = self.tr.text(scale.unit_word)
+        top = max(_number(f) or 0.0 for f in figures) / scale.divisor
+        labels = [r.labels.get("label", r.key) for r in rows]
+
+        def draw(is_narrow: bool) -> str:
+            board = Board(self.tr, is_narrow=is_narrow, label_width=label_width(labels), right_room=125)
+            y = 8.0 + (18 if is_narrow else 0)
+            for row, label in zip(rows, labels, strict=True):
+                board.row_label(y, label)
+                self._spread(board, y, row, scale)
+                y += 38 if is_narrow else _step(label)
+            board.height = y - (22 if is_narrow else 8)
+            return board.svg(
+                (0.0, top * 1.02), self.tell(N_("median (dot) and 90th percentile (stroke), %(unit)s"), unit=unit)
+            )
+
+        said = "; ".join(
+            f"{label}: {self._spread_words(r, scale)} ({unit})" for r, label in zip(rows, labels, strict=True)
+        )
+        return finished(f"times-{metric.removesuffix('_s')}", title, said + ".", **self.both(draw))
+
+    def _spread(self, board: Board, y: float, row: Row, scale: Scale) -> None:
+        median, high = _number(self.figure(row, "p50_s")), _number(self.figure(row, "p90_s"))
+        if median is None:
+            board.notes.append(Note(y, f"– {self.text.word('not_measured')}", x=0.0, dx=4, colour=QUIET))
+            return
+        low = median / scale.divisor
+        end = low if high is None else high / scale.divisor
+        if high is not None:
+            board.bars.append(Bar(y, low, end))
+            board.marks.append(Mark(y, end, shape="stroke"))
+        board.marks.append(Mark(y, low))
+        board.notes.append(Note(y, self._spread_words(row, scale), x=end, dx=9))
+
+    def _spread_words(self, row: Row, scale: Scale) -> str:
+        median, high, count = (self.figure(row, k) for k in ("p50_s", "p90_s", "request_count"))
+        words = self.text.value(median, scale) if median else self.text.word("not_measured")
+        if high is not None and high.value is not None:
+            words = self.tell(N_("%(low)s to %(high)s"), low=words, high=self.text.value(high, scale))
+        return words + (
+            f", n{NO_BREAK}={NO_BREAK}{self.text.value(count)}" if count and count.value is not None else ""
+        )
+
+    # -- packages -------------------------------------------------------------------------------------------------
+
+    def packages(self, title: str) -> Chart | None:
+        """Hours paid for each package: needed ones filled, idle ones hollow, the price beside them."""
+        rows = [r for r in self.rows("packages") if _number(self.figure(r, "paid_hours"))][:MOST_ROWS]
+        if not rows:
+            return None
+        scale = Scale(N_("h"), 1.0, 0)
+        top = max(_number(self.figure(r, "paid_hours")) or 0.0 for r in rows)
+        names = [self._package_name(r) for r in rows]
+
+        def draw(is_narrow: bool) -> str:
+            room = label_width(names)
+            board = Board(self.tr, is_narrow=is_narrow, label_width=room, right_room=150, is_stacked=False)
+            y, last = 0.0, None
+            for row, name in zip(rows, names, strict=True):
+                group = " · ".join(v for k in ("candidate", "offer") if (v := row.labels.get(k)))
+                if group != last:
+                    y += 20 if last is not None else 8
+                    board.notes.append(Note(y, group, pixel=-board.label_width, weight=500))
+                    y, last = y + 15, group
+                board.row_label(y, name, colour=QUIET)
+                self._package_row(board, y, row, scale)
+                y += 15
+            board.height = y + 2
+            return board.svg((0.0, top * 1.02), self.tell(N_("hours paid: needed (thick) and idle (thin)")))
+
+        said = "; ".join(
+            f"{r.labels.get('candidate', '')}, {name}: {self._package_words(r, scale)}"
+            for r, name in zip(rows, names, strict=True)
+        )
+        return finished("packages", title, said + ".", **self.both(draw))
+
+    def _package_row(self, board: Board, y: float, row: Row, scale: Scale) -> None:
+        needed, paid = _number(self.figure(row, "needed_hours")), _number(self.figure(row, "paid_hours")) or 0.0
+        board.bars.append(Bar(y, 0.0, paid, QUIET, 1.2))
+        if needed is not None:
+            board.bars.append(Bar(y, 0.0, min(needed, paid), ACCENT, 5.0))
+        board.marks.append(Mark(y, paid, QUIET, "stroke"))
+        board.notes.append(Note(y, self._package_words(row, scale), x=paid, dx=9))
+
+    def _package_name(self, row: Row) -> str:
+        count = self.figure(row, "package_count")
+        words = {"count": self.text.value(count) if count else "–", "days": row.labels.get("days", "")}
+        return self.tell(N_("%(count)s × %(days)s days"), **words)
+
+    def _package_words(self, row: Row, scale: Scale) -> str:
+        needed, paid, price = (self.figure(row, k) for k in ("needed_hours", "paid_hours", "price_net"))
+        parts = []
+        if needed and paid and needed.value is not None:
+            hours = {"needed": self.text.value(needed, scale), "paid": self.text.value(paid, scale)}
+            parts.append(self.tell(N_("%(needed)s of %(paid)s h"), **hours))
+        if price and price.value is not None:
+            parts.append(self.text.in_sentence(price))
+        return " · ".join(parts)
+
+
+def _number(figure: Figure | None) -> float | None:
+    return float(figure.value) if figure is not None and isinstance(figure.value, int | float) else None
+
+
+def _reach(figure: Figure) -> list[float]:
+    ends = [figure.interval.low, figure.interval.high] if figure.interval else []
+    value = _number(figure)
+    return ends + ([value] if value is not None else [])
+
+
+def _padded(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values), max(values)
+    room = (high - low) * 0.06 or 1.0
+    return low - room, high + room
+
+
+def _step(label: str) -> float:
+    """Return the height of a row, with room for a label of several lines."""
+    return max(26.0, 10.0 + LINE_HEIGHT * (1 + wrapped(label).count("\n")))

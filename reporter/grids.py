@@ -1,0 +1,215 @@
+"""Tables of the dossier laid out for a page: heads with unit, n and basis; rows of cells; notes. No arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .dossier import Figure, Row
+from .figure_text import FigureText, Scale, scale_of
+from .translate import N_
+
+NOWHERE = Scale("", 1, 0)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a template asks for: a label or a figure of each row, under a heading already translated.
+
+    kind: `label` (data, printed as it is), `word` (a vocabulary word), `figure`, `moment` (a UTC stamp), `digest`
+    (shortened), `verdict` (the row's first sentence).
+    of: name of the figure that holds the whole (`189` under the head `of 200`, or `189 of 200` where rows differ).
+    """
+
+    key: str
+    heading: str
+    kind: str = "figure"
+    of: str | None = None
+    with_interval: bool = False
+    is_optional: bool = False
+    is_wide: bool = False
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of one printed column."""
+
+    column: Column
+    heading: str
+    of: str = ""
+    unit: str = ""
+    n: str = ""
+    basis: str = ""
+    role: str = "value"
+    scale: Scale = NOWHERE
+
+    @property
+    def is_number(self) -> bool:
+        return self.column.kind == "figure"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One printed cell; `role` is `value` or `interval`."""
+
+    head: Head
+    text: str
+    figure: Figure | None = None
+    whole: Figure | None = None
+    whole_text: str = ""
+    basis: str = ""
+    is_missing: bool = False
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """One printed row; `group` is set on the first row of a group."""
+
+    row: Row
+    cells: list[Cell]
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table ready to print. `hidden_count` rows are not shown; `missing` says why cells are empty."""
+
+    heads: list[Head]
+    rows: list[GridRow]
+    shown_count: int
+    total_count: int
+    missing: list[str] = field(default_factory=list)
+    level_percent: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        return self.shown_count < self.total_count
+
+
+class GridMaker:
+    """Lays out rows for one language; at most `most_rows` rows of a table are printed."""
+
+    def __init__(self, figures: dict[str, Figure], text: FigureText, most_rows: int) -> None:
+        self.figures = figures
+        self.text = text
+        self.most_rows = most_rows
+
+    def figure(self, row: Row, key: str | None) -> Figure | None:
+        return self.figures[row.cells[key]] if key is not None and key in row.cells else None
+
+    def grid(self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None) -> Grid:
+        """Return the table; columns marked optional are left out where no row has a value."""
+        shown = list(rows[: self.most_rows])
+        kept = [c for c in columns if not c.is_optional or any(self._has(row, c) for row in rows)]
+        heads = [head for column in kept for head in self._heads(column, shown)]
+        printed: list[GridRow] = []
+        last: str | None = None
+        for row in shown:
+            name = row.labels.get(group, "") if group else None
+            printed.append(GridRow(row, [self._cell(row, h) for h in heads], name if name != last else None))
+            last = name
+        return Grid(heads, printed, len(shown), len(rows), self._missing(shown, kept), self._level(shown, kept))
+
+    def _has(self, row: Row, column: Column) -> bool:
+        if column.kind == "figure":
+            figure = self.figure(row, column.key)
+            return figure is not None and figure.value is not None
+        return bool(row.labels.get(column.key) or (column.kind == "verdict" and row.sentences))
+
+    def _column_figures(self, rows: Sequence[Row], key: str | None) -> list[Figure]:
+        found = (self.figure(row, key) for row in rows)
+        return [f for f in found if f is not None and f.value is not None]
+
+    def _heads(self, column: Column, rows: Sequence[Row]) -> list[Head]:
+        if column.kind != "figure":
+            return [Head(column, column.heading)]
+        figures = self._column_figures(rows, column.key)
+        scale = scale_of(figures) if figures else NOWHERE
+        first = figures[0] if figures else None
+        counted = {f.n for f in figures}
+        whole = self._uniform_whole(column, rows)
+        head = Head(
+            column,
+            column.heading,
+            of=self.text.value(whole) if whole else "",
+            unit=self.text.unit(first, scale) if first and not column.of and self._one_unit(figures) else "",
+            n=str(counted.pop()) if len(counted) == 1 and None not in counted and not column.of else "",
+            basis=self._uniform_basis(figures),
+            scale=scale,
+        )
+        has_interval = column.with_interval and any(f.interval for f in figures)
+        return [head, Head(column, column.heading, role="interval", scale=scale)] if has_interval else [head]
+
+    def _one_unit(self, figures: Sequence[Figure]) -> bool:
+        return len({(f.unit, f.currency) for f in figures}) == 1 and figures[0].unit not in ("count", "documents")
+
+    def _uniform_whole(self, column: Column, rows: Sequence[Row]) -> Figure | None:
+        wholes = self._column_figures(rows, column.of)
+        return wholes[0] if wholes and len({w.value for w in wholes}) == 1 else None
+
+    def _uniform_basis(self, figures: Sequence[Figure]) -> str:
+        bases = {self.text.basis(f) for f in figures}
+        return bases.pop() if len(bases) == 1 else ""
+
+    def _cell(self, row: Row, head: Head) -> Cell:
+        column = head.column
+        if column.kind != "figure":
+            return Cell(head, self._label(row, column))
+        figure = self.figure(row, column.key)
+        if head.role == "interval":
+            return Cell(head, self.text.interval(figure, head.scale) if figure else "", figure)
+        if figure is None or figure.value is None:
+            return Cell(head, self.text.reason(figure) if figure else "", figure, is_missing=True)
+        scale = head.scale if head.unit or column.of else None
+        if scale is None and figure.unit in ("count", "documents"):
+            scale = head.scale
+        whole = self.figure(row, column.of) if column.of and not head.of else None
+        text = self.text.value(figure, scale)
+        if figure.unit == "minor_units" and not head.unit:
+            text = self.text.in_sentence(figure)
+        return Cell(
+            head,
+            text,
+            figure,
+            whole,
+            self.text.value(whole) if whole else "",
+            basis="" if head.basis else self.text.basis(figure),
+        )
+
+    def _label(self, row: Row, column: Column) -> str:
+        value = row.labels.get(column.key, "")
+        if column.kind == "word":
+            return self.text.word(value)
+        if column.kind == "moment":
+            return self.text.tr.moment(value) if value else ""
+        if column.kind == "date":
+            return self.text.tr.date(value) if value else ""
+        return shortened(value) if column.kind == "digest" else value
+
+    def _missing(self, rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
+        reasons: list[str] = []
+        for row in rows:
+            for column in columns:
+                figure = self.figure(row, column.key) if column.kind == "figure" else None
+                if figure is not None and figure.value is None:
+                    reasons.append(self.text.reason(figure))
+        return list(dict.fromkeys(reasons))
+
+    def _level(self, rows: Sequence[Row], columns: Sequence[Column]) -> str:
+        keys = [c.key for c in columns if c.with_interval]
+        levels = {f.interval.level_percent for k in keys for f in self._column_figures(rows, k) if f.interval}
+        return self.text.tr.number(max(levels), 0) if levels else ""
+
+
+def shortened(digest: str) -> str:
+    """Return the first and last four characters of a digest; a short text stays whole."""
+    return f"{digest[:4]}…{digest[-4:]}" if len(digest) > 16 and " " not in digest else digest
+
+
+def column(key: str, heading: str, **more: Any) -> Column:
+    """Return a column, for templates."""
+    return Column(key, heading, **more)
+
+
+INTERVAL_HEADING = N_("%(level)s %% interval")

@@ -1,0 +1,219 @@
+"""A dossier as one HTML text, for the screen or for paper: sentences, figures and tables through Jinja2 templates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from collector.contract.resources import data_dir
+
+from . import sections
+from .charts import ChartMaker
+from .dossier import Dossier, Figure, Row, Sentence
+from .drawing import Chart
+from .figure_text import FigureText
+from .grids import Column, Grid, GridMaker, column, shortened
+from .translate import Translator
+
+Medium = Literal["screen", "paper"]
+MOST_ROWS: dict[Medium, int] = {"screen": 400, "paper": 80}
+"""Rows of one table that are printed; the rest is in the attached data (a row costs about 10 ms of PDF layout)."""
+LONG_WORD = 28
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+class Worded(Protocol):
+    """A message of `wording.SENTENCES`: its English text, and its plural where the parameter `by` decides."""
+
+    @property
+    def message(self) -> str: ...
+    @property
+    def plural(self) -> str | None: ...
+    @property
+    def by(self) -> str | None: ...
+
+
+class Attached(NamedTuple):
+    """What the annex says of one attachment."""
+
+    name: str
+    size: str
+    sha256: str
+    media_type: str
+    relationship: str
+
+
+class Words(NamedTuple):
+    """The sentences and words that a dossier may cite."""
+
+    sentences: Mapping[str, Worded]
+    words: Mapping[str, Worded]
+
+
+def shipped_words() -> Words:
+    """Return the product's own sentences and words."""
+    from . import wording
+
+    return Words(wording.SENTENCES, wording.WORDS)
+
+
+class View:
+    """What templates see of a dossier: lookups and print, no computing."""
+
+    def __init__(self, dossier: Dossier, translator: Translator, words: Words, medium: Medium) -> None:
+        self.dossier = dossier
+        self.tr = translator
+        self.text = FigureText(translator)
+        self.words = words
+        self.medium = medium
+        self.grids = GridMaker(dossier.figures, self.text, MOST_ROWS[medium])
+        self.charts = ChartMaker(dossier, self.text)
+        self.sections = sections.present(dossier)
+        self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
+
+    # -- tables ---------------------------------------------------------------------------------------------------
+
+    def rows(self, table: str, **labels: str) -> list[Row]:
+        """Return the rows of a table whose labels equal the given ones; none where the table is absent."""
+        found = self.dossier.tables.get(table)
+        rows = found.rows if found else []
+        return [r for r in rows if all(r.labels.get(k) == v for k, v in labels.items())]
+
+    def values(self, table: str, label: str) -> list[str]:
+        """Return the distinct values of a label, in the order of the rows."""
+        return list(dict.fromkeys(v for r in self.rows(table) if (v := r.labels.get(label, ""))))
+
+    def grid(self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None) -> Grid:
+        return self.grids.grid(rows, columns, group)
+
+    def figure(self, row: Row, key: str) -> Figure | None:
+        return self.grids.figure(row, key)
+
+    def subsets(self) -> list[str]:
+        """Return the names of the subsets that candidates were judged on."""
+        keys = (key for row in self.rows("candidates") for key in row.cells if key.startswith("subset_accepted:"))
+        return list(dict.fromkeys(key.partition(":")[2] for key in keys))
+
+    def number_of(self, anchor: str) -> int | None:
+        """Return a section's number, or None where it is not printed."""
+        anchors = [s.anchor for s in self.sections]
+        return anchors.index(anchor) + 1 if anchor in anchors else None
+
+    def traced(self) -> list[Figure]:
+        """Return all figures, those of page one first."""
+        first = [*self.dossier.decision.headline]
+        first += [f for row in self.rows("candidates") for f in row.cells.values()]
+        rest = sorted(set(self.dossier.figures) - set(first))
+        return [self.dossier.figures[f] for f in dict.fromkeys([*first, *rest])]
+
+    # -- text -----------------------------------------------------------------------------------------------------
+
+    def say(self, sentence: Sentence) -> Markup:
+        """Return a sentence as markup: figures with their ids, data isolated."""
+        return Markup("").join(self._pieces(sentence, self._marked))
+
+    def say_plain(self, sentence: Sentence) -> str:
+        """Return a sentence as plain text, for titles of charts and documents."""
+        return "".join(str(p) for p in self._pieces(sentence, self._plain))
+
+    def _pieces(self, sentence: Sentence, printed: Any) -> list[Any]:
+        worded = self.words.sentences[sentence.key]
+        message = self.tr.text(worded.message)
+        if worded.plural is not None and worded.by is not None:
+            count = self._count(sentence.parameters[worded.by])
+            message = self.tr.plural(worded.message, worded.plural, count)
+        parts = _PARAMETER.split(message)
+        return [
+            printed(sentence.parameters[part]) if index % 2 else self._literal(part, printed)
+            for index, part in enumerate(parts)
+        ]
+
+    def _literal(self, text: str, printed: Any) -> Any:
+        return escape(text) if printed == self._marked else text
+
+    def _count(self, parameter: str) -> int:
+        value: Any = self.dossier.figures[parameter[1:]].value if parameter.startswith("#") else parameter
+        return int(value) if isinstance(value, int | float) or str(value).lstrip("-").isdigit() else 2
+
+    def _plain(self, parameter: str) -> str:
+        if parameter.startswith("#") and parameter[1:] in self.dossier.figures:
+            return self.text.in_sentence(self.dossier.figures[parameter[1:]])
+        if parameter.startswith("@") and parameter[1:] in self.words.words:
+            return self.tr.text(self.words.words[parameter[1:]].message)
+        return self.tr.date(parameter[1:]) if re.fullmatch(r"~\d{4}-\d\d-\d\d.*", parameter) else parameter
+
+    def _marked(self, parameter: str) -> Markup:
+        text = self._plain(parameter)
+        if parameter.startswith("#") and parameter[1:] in self.dossier.figures:
+            return Markup('<span class="figure" data-figure="{}">{}</span>').format(parameter[1:], text)
+        return escape(text) if text != parameter else self.data(parameter)
+
+    def data(self, text: str) -> Markup:
+        """Return a text that is data: never translated, its direction isolated, broken anywhere if it must be."""
+        longest = max(map(len, str(text).split()), default=0)
+        css_class = "data long" if longest > LONG_WORD else "data"
+        return Markup('<bdi class="{}" translate="no">{}</bdi>').format(css_class, text)
+
+    # -- charts ---------------------------------------------------------------------------------------------------
+
+    def picture(self, chart: Chart | None) -> Markup:
+        """Return a chart's inline pictures: one for paper, two for screens of both widths."""
+        if chart is None:
+            return Markup("")
+        return Markup(chart.wide if self.medium == "paper" else chart.wide + chart.narrow)
+
+
+def render(
+    dossier: Dossier,
+    *,
+    lang: str,
+    medium: Medium,
+    words: Words | None = None,
+    assets: str = "",
+    attached: Sequence[Attached] = (),
+    unprintable: Sequence[str] = (),
+) -> str:
+    """Return the whole page.
+
+    assets: folder of style sheets, fonts and data, relative to the page. unprintable: characters that no shipped font
+    holds, named in a notice.
+    """
+    view = View(dossier, Translator(lang), words or shipped_words(), medium)
+    template = _environment(view).get_template("dossier.html.j2")
+    return template.render(
+        view=view, dossier=dossier, medium=medium, assets=assets, attached=attached, unprintable=unprintable, lang=lang
+    )
+
+
+def short_source(source: str) -> str:
+    """Return `run_id:seq` with the first eight characters of the run's id."""
+    run_id, _, seq = source.partition(":")
+    return f"{run_id[:8]}:{seq}"
+
+
+def _environment(view: View) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(data_dir("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        extensions=["jinja2.ext.i18n", "jinja2.ext.do"],
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.install_gettext_translations(view.tr.catalog, newstyle=True)  # type: ignore[attr-defined]
+    environment.globals.update(col=column)
+    environment.filters.update(
+        word=view.text.word,
+        date=view.tr.date,
+        moment=view.tr.moment,
+        data=view.data,
+        short=shortened,
+        say=view.say,
+        trace=short_source,
+    )
+    return environment

@@ -1,0 +1,58 @@
+"""The numbered sections of the dossier: each appears where its tables hold evidence, else it is named as not tested."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .dossier import Dossier
+from .translate import N_
+
+
+class Section(NamedTuple):
+    """One section: its anchor and template, its title, and the tables of which at least one must have rows."""
+
+    anchor: str
+    title: str
+    tables: tuple[str, ...] = ()
+
+
+SECTIONS = (
+    Section("scope", N_("Scope and workload covered")),
+    Section("rules", N_("Acceptance rule, fixed in advance")),
+    Section("environment", N_("Environment, engines and variants"), ("environments", "variants", "engines")),
+    Section("method", N_("Method")),
+    Section("quality", N_("Quality reached"), ("quality",)),
+    Section("memory", N_("Memory"), ("memory",)),
+    Section("times", N_("Measured times"), ("latency", "durations")),
+    Section("failures", N_("Failed variants, decisions and warnings"), ("failures", "decisions", "warnings", "passes")),
+    Section("packages", N_("Offers and packages of 3, 7 and 30 days"), ("packages",)),
+    Section("limits", N_("Limits")),
+    Section("untested", N_("Not tested in this campaign")),
+    Section("reading", N_("How to read the numbers")),
+    Section("annex", N_("Annex: records, traceability, attachments")),
+)
+
+FORESEEN = (
+    (N_("Shared campaign cost and its allocation"), "allocation"),
+    (N_("Sensitivity and risk"), "sensitivity"),
+    (N_("Claims not measured here"), "claims"),
+    (N_("Machine probes"), "probes"),
+    (N_("Series by context length and concurrency"), "series"),
+)
+"""Sections that a later campaign may hold: title and the table that would fill them."""
+
+
+def has_rows(dossier: Dossier, table: str) -> bool:
+    return table in dossier.tables and bool(dossier.tables[table].rows)
+
+
+def present(dossier: Dossier) -> list[Section]:
+    """Return the sections to print, in order."""
+    return [s for s in SECTIONS if not s.tables or any(has_rows(dossier, t) for t in s.tables)]
+
+
+def absent(dossier: Dossier) -> list[str]:
+    """Return the titles of sections without evidence, to be listed as not tested."""
+    printed = present(dossier)
+    missing = [s.title for s in SECTIONS if s not in printed]
+    return missing + [title for title, table in FORESEEN if not has_rows(dossier, table)]
