@@ -160,7 +160,7 @@ def _create_views(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
     has_duplicates = bool(count and count[0])
     con.execute(f"""
         create table ignored_duplicates as
-        select file, file_row, kind
+        select file, file_row, run_id, seq, kind
         from (
             select *, row_number() over (partition by run_id, kind, natural_key order by seq, file, file_row) as place
             from ({keyed})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from collector.contract.errors import DossierError
+from collector.contract.texts import STEPS_SUFFIX, TEXTS_SUFFIX
 
-SKIPPED_SUFFIXES = (".texts.jsonl", ".steps.jsonl")
 _RUN_NAME = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{32}\.jsonl$")
 _FIRST_BYTES = b'{"kind":'
 
@@ -27,17 +27,12 @@ def record_files(paths: Sequence[Path]) -> list[Path]:
         if not path.exists():
             raise DossierError(f"{path} does not exist", next_step="name run files or folders that hold them")
         for file in _in_folder(path) if path.is_dir() else [path]:
-            if not file.name.endswith(SKIPPED_SUFFIXES):
+            if not file.name.endswith((TEXTS_SUFFIX, STEPS_SUFFIX)):
                 found.setdefault(file.resolve(), file)
     if not found:
         given = ", ".join(map(str, paths))
         raise DossierError(f"no run file in {given}", next_step="run `collector run protocol.toml --out runs/` first")
     return sorted(found.values(), key=lambda file: (file.name, str(file)))
-
-
-def texts_file(path: Path) -> Path:
-    """Return where the texts of a run file lie, if they were kept."""
-    return path.with_name(path.name.removesuffix(".jsonl") + ".texts.jsonl")
 
 
 def _in_folder(folder: Path) -> list[Path]:

@@ -26,15 +26,24 @@ MARTS = (
 
 TABLES = (
     "runs", "passes", "environments", "devices", "engines", "variants", "tensor_groups", "workload", "quality",
-    "quality_repetitions", "quality_by_group", "quality_warnings", "fields", "paired", "changed_documents", "noise",
-    "latency", "durations", "memory", "failures", "decisions", "warnings",
+    "quality_repetitions", "subset_repetitions", "quality_by_group", "quality_warnings", "fields", "paired",
+    "changed_documents", "noise", "latency", "durations", "memory", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
+
+CHECKS = (
+    "pass-of-another-protocol", "unknown-pass", "unknown-setup", "unknown-request", "document-order-differs",
+    "incomplete-pass", "several-final-tries", "unexpected-document", "unscored-request", "pass-counts", "unended-pass",
+    "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "scope-order",
+)  # fmt: skip
+"""Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""
 
 _GRAIN = re.compile(r"^-- (one row.*)$")
 _LABELS = re.compile(r"^-- labels: (.+)$")
 _FIGURE = re.compile(r"^-- figure (\w+) \| (\w+) \| (measured|derived|claimed|assumed) \| (.+)$")
 _N = re.compile(r"^n=(\w+)$")
+_SEVERITY = re.compile(r"^-- severity: (finding|flag)$")
+_NEXT = re.compile(r"^-- next: (.+)$")
 _INTERVAL = re.compile(r"^interval=(\w+)\((.+)\)$")
 
 
@@ -61,6 +70,26 @@ class SqlFile(NamedTuple):
     labels: tuple[str, ...]
     figures: tuple[FigureColumn, ...]
     text: str
+
+
+class CheckFile(NamedTuple):
+    """One rule between records: the query returns run_id, seq and message of each break."""
+
+    rule: str
+    is_finding: bool
+    next_step: str
+    text: str
+
+
+@functools.cache
+def check_file(rule: str) -> CheckFile:
+    """Return the rule's file. Raises ValueError where its head does not keep the form."""
+    text = (files("reporter") / "sql" / "checks" / f"{rule}.sql").read_text(encoding="utf-8")
+    first, second, third = text.split("\n", 3)[:3]
+    severity, step = _SEVERITY.match(second), _NEXT.match(third)
+    if not _GRAIN.match(first) or severity is None or step is None:
+        raise ValueError(f"checks/{rule}.sql: the head is grain, severity and next step, a line each")
+    return CheckFile(rule, severity[1] == "finding", step[1], text)
 
 
 @functools.cache

@@ -8,6 +8,8 @@ with begun as (
             coalesce(cast(context_tokens as varchar), '-'), cache_kind, output_limit_tokens
         )) as configuration_id
     from stg_pass_begin
+    -- without a readable header nothing in a file can be interpreted
+    semi join stg_header using (run_id, protocol_id)
 ),
 causes as (
     select run_id, pass_id, arg_min(failure_cause, seq) as failure_cause

@@ -7,6 +7,7 @@
 with first_seen as (
     select *
     from stg_document
+    semi join stg_header using (run_id)
     where role = (select role from judged_stage)
     qualify row_number() over (partition by document_id order by run_id, seq) = 1
 ),

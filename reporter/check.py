@@ -1,0 +1,195 @@
+"""`reporter check`: contract, chain, completeness, invariants between records, texts; each break with its file:line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from collector.contract import chain
+from collector.contract.digests import text_hmac
+from collector.contract.errors import ExitCode, Finding
+from collector.contract.protocol import Lock, plan_digest, protocol_digest, rule_digest
+from collector.contract.records.base import Role, Stage
+from collector.contract.texts import TextsHeader, decode_text, texts_path
+
+from .load import Store, open_records
+from .sql_files import CHECKS, check_file
+
+ROLE_OF_STAGE: dict[Stage, Role] = {"pilot": "development", "validation": "validation", "test": "test"}
+_EDITED = "restore the file from a copy; a line changed after writing is no evidence"
+_WRITER = "mend the program that wrote the run"
+_TEXTS = "restore the texts file from a copy, or delete it: the records stand without it"
+
+
+class CheckReport(NamedTuple):
+    """What is wrong with the files (findings), what a reader should know (flags), and what they are.
+
+    open_files have no valid seal: nothing protects their last lines from being cut.
+    """
+
+    files: list[chain.FileReport]
+    open_files: list[Path]
+    findings: list[Finding]
+    flags: list[Finding]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return ExitCode.FINDINGS if self.findings else ExitCode.FINE
+
+
+def check(paths: Sequence[Path], *, cache_dir: Path | None = None) -> CheckReport:
+    """Check the run files of the paths and, where they lie beside them, the texts.
+
+    Raises DossierError where a path does not exist, holds no run file or cannot be read.
+    """
+    with open_records(paths, cache_dir=cache_dir) as store:
+        findings: list[Finding] = []
+        flags: list[Finding] = []
+        for report in store.files:
+            for line, problem in report.problems:
+                found = Finding(report.path, line, problem.rule, problem.message, problem.next_step)
+                (flags if problem.is_notice else findings).append(found)
+            if report.header is not None:
+                findings += _header(store, report)
+        findings += _protocols(store)
+        for rule in CHECKS:
+            (findings if check_file(rule).is_finding else flags).extend(_between_records(store, rule))
+        flags += _duplicates(store)
+        for report in store.files:
+            texts = texts_path(report.path)
+            if texts.exists() and report.run_id is not None:
+                findings += _texts(texts, report.run_id)
+                flags += _absent_texts(store, report, texts)
+        return CheckReport(
+            files=store.files, open_files=store.open_files, findings=sorted(findings, key=_place),
+            flags=sorted(flags, key=_place),
+        )  # fmt: skip
+
+
+def _place(finding: Finding) -> tuple[str, int, str, str]:
+    return (str(finding.file), finding.line or 0, finding.rule, finding.message)
+
+
+def _between_records(store: Store, rule: str) -> Iterator[Finding]:
+    file = check_file(rule)
+    paths = {report.run_id: report.path for report in reversed(store.files)}
+    for run_id, seq, message in store.con.execute(file.text).fetchall():
+        # the chain keeps seq and line together: line 1 has seq 0
+        yield Finding(paths[run_id], seq + 1, rule, message, file.next_step)
+
+
+def _header(store: Store, report: chain.FileReport) -> Iterator[Finding]:
+    """Yield where a run contradicts the lock that its own header carries."""
+    header = report.header
+    assert header is not None
+    try:
+        lock = msgspec.json.decode(header.protocol_json, type=Lock)
+    except msgspec.MsgspecError as error:
+        yield Finding(report.path, 1, "protocol-json", f"the header holds no readable lock: {error}", _WRITER)
+        return
+    ids = (protocol_digest(lock.trial), plan_digest(lock.protocol_id, lock.plan))
+    if (header.protocol_id, header.plan_id) != ids or (lock.protocol_id, lock.plan_id) != ids:
+        message = f"protocol_id {header.protocol_id[:12]}… or plan_id is not the digest of the lock in the header"
+        yield Finding(report.path, 1, "protocol-digest", message, _EDITED)
+    role = ROLE_OF_STAGE[header.stage]
+    wanted = {
+        document.document_id: (document.text_hmac, document.expected_hmac, document.length_class, document.is_hard)
+        for document in lock.trial.documents
+        if document.role == role
+    }
+    rows = store.con.execute(
+        "select document_id, text_hmac, expected_hmac, length_class, is_hard, seq from stg_document "
+        "where run_id = ? and role = ? order by seq",
+        [report.run_id, role],
+    ).fetchall()
+    found = {row[0]: row[1:5] for row in rows}
+    for document_id, *facts, seq in rows:
+        if wanted.get(document_id) != tuple(facts):
+            message = f"document {document_id} is not as the lock in the header has it"
+            yield Finding(report.path, seq + 1, "document-differs", message, _EDITED)
+    if absent := sorted(set(wanted) - set(found)):
+        message = f"{len(absent)} document(s) of the lock have no record: {', '.join(absent[:5])}"
+        yield Finding(report.path, 1, "document-missing", message, _WRITER)
+    yield from _rules(store, report, rule_digest(lock.trial))
+
+
+def _rules(store: Store, report: chain.FileReport, wanted: str) -> Iterator[Finding]:
+    rows = store.con.execute(
+        "select min(seq), rule_digest, count(*) from stg_score where run_id = ? and rule_digest <> ? "
+        "group by rule_digest order by min(seq)",
+        [report.run_id, wanted],
+    ).fetchall()
+    for seq, digest, count in rows:
+        message = f"{count} score(s) were judged by rules {digest[:12]}…, the protocol has {wanted[:12]}…"
+        yield Finding(report.path, seq + 1, "other-rules", message, "judge the run by the protocol's own rules")
+
+
+def _protocols(store: Store) -> Iterator[Finding]:
+    """Yield every file whose protocol is not that of the earliest run: such runs are never pooled."""
+    runs = [report for report in store.files if report.header is not None]
+    ordered = sorted(runs, key=lambda r: (r.header.wall_at, r.header.run_id) if r.header else ("", ""))
+    first = ordered[0].header if ordered else None
+    for report in ordered:
+        if first and report.header and report.header.protocol_id != first.protocol_id:
+            message = f"protocol {report.header.protocol_id[:12]}…, the earliest run has {first.protocol_id[:12]}…"
+            step = "give the files of one protocol at a time: runs of different protocols are never pooled"
+            yield Finding(report.path, 1, "mixed-protocols", message, step)
+
+
+def _duplicates(store: Store) -> Iterator[Finding]:
+    for copy, original in store.copies:
+        yield Finding(copy, None, "same-file", f"has the bytes of {original}; it is read once", "remove one of the two")
+    rows = store.con.execute(
+        "select run_id, kind, count(*) from ignored_duplicates group by run_id, kind order by run_id, kind"
+    ).fetchall()
+    for report in store.files:
+        if kinds := [f"{count} {kind}" for run_id, kind, count in rows if run_id == report.run_id]:
+            message = f"duplicates ignored: {', '.join(kinds)}; an earlier record has the same natural key"
+            step = "restore the file from a copy, or find out what wrote the records twice"
+            yield Finding(report.path, None, "duplicate-records", message, step)
+
+
+def _texts(texts: Path, run_id: str) -> Iterator[Finding]:
+    """Yield each text that is not what its HMAC stands for."""
+    with texts.open("rb") as stream:
+        try:
+            header = msgspec.json.decode(stream.readline(), type=TextsHeader)
+            salt = bytes.fromhex(header.salt_hex)
+        except ValueError as error:
+            yield Finding(texts, 1, "texts-header", f"no readable header of texts: {error}", _TEXTS)
+            return
+        if header.run_id != run_id:
+            yield Finding(texts, 1, "texts-of-another-run", f"the texts are of run {header.run_id}", _TEXTS)
+        for number, line in enumerate(stream, start=2):
+            try:
+                text = decode_text(line)
+            except ValueError as error:
+                if line.endswith(b"\n"):
+                    yield Finding(texts, number, "texts-line", f"no readable text: {error}", _TEXTS)
+                continue
+            if text_hmac(salt, text.text) != text.hmac:
+                yield Finding(texts, number, "text-differs", f"the {text.text_kind} is not what its HMAC names", _TEXTS)
+
+
+def _absent_texts(store: Store, report: chain.FileReport, texts: Path) -> Iterator[Finding]:
+    """Yield one flag where answers or messages that the records cite are not in the texts file."""
+    held = set()
+    with texts.open("rb") as stream:
+        for line in stream:
+            try:
+                held.add(decode_text(line).hmac)
+            except ValueError:
+                continue
+    cited = store.con.execute(
+        "select seq, coalesce(answer_hmac, message_hmac) from records where run_id = ? "
+        "and (answer_hmac is not null or message_hmac is not null) order by seq",
+        [report.run_id],
+    ).fetchall()
+    absent = [seq for seq, hmac in cited if hmac not in held]
+    if absent:
+        message = f"{len(absent)} cited text(s) are not in {texts.name}"
+        step = "restore the texts file from a copy; answers that are gone cannot be judged again"
+        yield Finding(report.path, absent[0] + 1, "text-missing", message, step)
