@@ -44,7 +44,7 @@ def fit(record: Record) -> Fitted:
         try:
             values[field.name] = msgspec.convert(plain, field.type)
         except msgspec.ValidationError:
-            conversion.losses.append(f"{field.name}: {_repr(held)}")
+            conversion.losses.append(f"{field.name}: {safe_repr(held)}")
             if field.default is None:
                 values[field.name] = None
             elif field.default_factory is not msgspec.NODEFAULT:
@@ -79,7 +79,7 @@ class _Conversion:
         if isinstance(value, Mapping):
             return self._entries(((str(self._scalar(key, place)), item) for key, item in value.items()), place)
         if isinstance(value, Set):
-            value = sorted(value, key=lambda item: (type(item).__name__, _repr(item)))
+            value = sorted(value, key=lambda item: (type(item).__name__, safe_repr(item)))
         if isinstance(value, list | tuple) or getattr(value, "ndim", None):
             return list(self._entries(enumerate(value), place).values())
         scalar = self._scalar(value, place)
@@ -112,8 +112,8 @@ class _Conversion:
             return _utf8(os.fsdecode(value))
         if getattr(value, "ndim", None) == 0 and not isinstance(item := value.item(), type(value)):
             return self._scalar(item, place)
-        self.losses.append(f"{place}: {_repr(value)}")
-        return _repr(value)
+        self.losses.append(f"{place}: {safe_repr(value)}")
+        return safe_repr(value)
 
 
 def _utf8(text: str) -> str:
@@ -121,8 +121,9 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _repr(value: object) -> str:
+def safe_repr(value: object, *, limit_characters: int = 2000) -> str:
+    """Return the repr, cut to a length, lone surrogates escaped; never raises."""
     try:
-        return _utf8(repr(value))[:2000]
+        return _utf8(repr(value))[:limit_characters]
     except Exception as error:
         return f"<{type(value).__name__} whose repr raised {type(error).__name__}>"

@@ -30,7 +30,7 @@ from collector.contract.records import (
 )
 from collector.contract.records.base import Stage
 from collector.contract.texts import Text, TextsHeader, encode_text, inspect_texts, is_run_file, texts_path
-from collector.fitting import fit
+from collector.fitting import fit, safe_repr
 
 _TAIL_BYTES = 1 << 16
 
@@ -240,7 +240,8 @@ class Journal:
     def _unfit(self, record: Record, losses: tuple[str, ...]) -> Failure:
         """Return the failure that stands for a record which the contract cannot hold."""
         kind = _kind(type(record))
-        message = self._message(f"a {kind} record that the contract cannot hold: {'; '.join(losses)}\n{record!r}")
+        whole = safe_repr(record, limit_characters=MAX_LINE_BYTES)
+        message = self._message(f"a {kind} record that the contract cannot hold: {'; '.join(losses)}\n{whole}")
         stand_in = Failure(
             failure_scope="run",
             failure_cause="format",
