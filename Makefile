@@ -20,8 +20,13 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(INSTALLED) ## a real trial of a small model on this machine: demo/dossier.html and demo/dossier.pdf
-	$(BIN)/python -m collector.starter.demo --out demo --cache $(CACHE)
+demo: $(CACHE)/demo-model.path ## a real trial of a small model on this machine: demo/dossier.html and demo/dossier.pdf
+	rm -rf demo
+	$(BIN)/collector init demo --model "$$(cat $(CACHE)/demo-model.path)"
+	$(BIN)/collector freeze demo/protocol.toml
+	$(BIN)/collector run demo/protocol.toml --out demo/runs || [ $$? -eq 5 ]
+	$(BIN)/reporter html demo/runs --campaign demo/campaign.toml -o demo/dossier.html
+	$(BIN)/reporter pdf demo/runs --campaign demo/campaign.toml -o demo/dossier.pdf
 
 test: lint types ## the default tier: tests, ruff, mypy strict
 	$(BIN)/python -m pytest -m 'not slow and not browser and not server and not gpu'
