@@ -1,0 +1,101 @@
+"""The plan: the reference first and twice, one factor at a time, the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.contract.protocol import Lock, VariantChoice
+from collector.plan import PlannedPass, document_order, factor_between, plan_passes, stage_documents, warmup_documents
+
+
+def planned(lock: Lock, **more: Any) -> list[PlannedPass]:
+    engines = {variant.name: "f" * 16 for variant in lock.plan.variants}
+    return plan_passes(lock, stage="validation", environment_id="e" * 16, engine_ids=engines, **more)
+
+
+def with_plan(lock: Lock, **changes: Any) -> Lock:
+    plan = msgspec.structs.replace(lock.plan, plan=msgspec.structs.replace(lock.plan.plan, **changes))
+    return msgspec.structs.replace(lock, plan=plan)
+
+
+def test_the_reference_runs_first_and_twice_the_second_time_in_another_order(make_trial: Callable[..., Any]) -> None:
+    passes = planned(make_trial(documents=8).frozen.lock)
+    assert [(p.variant.name, p.key.repetition, p.purpose, p.factor) for p in passes] == [
+        ("fp32", 1, "reference", "none"),
+        ("fp32", 2, "reference_repeat", "order"),
+        ("bf16", 1, "variant", "weights"),
+    ]
+    assert sorted(passes[0].document_order) == sorted(passes[1].document_order)
+    assert passes[0].document_order != passes[1].document_order
+
+
+def test_a_variant_takes_the_order_of_the_reference_at_the_same_repetition(make_trial: Callable[..., Any]) -> None:
+    passes = planned(with_plan(make_trial(documents=8).frozen.lock, repetitions=2))
+    order = {(p.variant.name, p.key.repetition): p.document_order for p in passes}
+    assert order["bf16", 1] == order["fp32", 1]
+    assert order["bf16", 2] == order["fp32", 2]
+    assert [p.purpose for p in passes if p.variant.name == "bf16"] == ["variant", "repetition"]
+
+
+def test_d19_no_two_attempts_share_a_key(make_trial: Callable[..., Any]) -> None:
+    """A/A repeats, repetitions and attempts each have a pass_id of their own, so no result can be added twice."""
+    passes = planned(with_plan(make_trial().frozen.lock, repetitions=3, reference_runs=3))
+    ids = [p.key.pass_id(attempt) for p in passes for attempt in (1, 2, 3)]
+    assert len(ids) == len(set(ids)) == 18
+
+
+def test_planning_again_gives_the_same_ids(make_trial: Callable[..., Any]) -> None:
+    lock = make_trial().frozen.lock
+    assert planned(lock) == planned(lock)
+
+
+def test_c15_another_model_is_another_variant_in_every_pass_key(make_trial: Callable[..., Any]) -> None:
+    first = planned(make_trial(name="a", model="model-a").frozen.lock)
+    second = planned(make_trial(name="b", model="model-b").frozen.lock)
+    assert not {p.key.variant_id for p in first} & {p.key.variant_id for p in second}
+
+
+def test_a_filter_keeps_the_named_variants_and_their_ids(make_trial: Callable[..., Any]) -> None:
+    lock = make_trial().frozen.lock
+    assert planned(lock, only=["bf16"]) == [p for p in planned(lock) if p.variant.name == "bf16"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "factor"),
+    [
+        ({}, "none"),
+        ({"dtype": "bfloat16"}, "weights"),
+        ({"attention": "eager"}, "compute"),
+        ({"cache": "static"}, "cache"),
+        ({"dtype": "bfloat16", "attention": "eager"}, "several"),
+    ],
+)
+def test_a_difference_is_attributed_to_one_factor_or_to_none(changes: dict[str, Any], factor: str) -> None:
+    reference = VariantChoice(name="reference")
+    assert factor_between(reference, msgspec.structs.replace(reference, name="other", **changes)) == factor
+
+
+def test_warm_up_prefers_documents_that_are_not_measured(make_trial: Callable[..., Any]) -> None:
+    lock = make_trial(documents=2, warmup=5).frozen.lock
+    assert warmup_documents(lock, "validation") == ["dev", "d0", "d1", "dev", "d0"]
+    assert stage_documents(lock, "validation") == ["d0", "d1"]
+    assert stage_documents(lock, "pilot") == ["dev"]
+
+
+@given(st.sets(st.text(min_size=1, max_size=8), max_size=30), st.integers(0, 2**63 - 1), st.integers(1, 9))
+def test_an_order_is_a_permutation_that_the_order_of_the_file_does_not_change(
+    ids: set[str], seed: int, repetition: int
+) -> None:
+    order = document_order(sorted(ids), seed=seed, repetition=repetition)
+    assert sorted(order) == sorted(ids)
+    assert order == document_order(sorted(ids, reverse=True), seed=seed, repetition=repetition)
+
+
+def test_an_order_never_changes_with_the_version_of_the_collector() -> None:
+    assert document_order(["a", "b", "c", "d", "e"], seed=1, repetition=1) == ["e", "a", "b", "d", "c"]
