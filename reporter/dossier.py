@@ -86,7 +86,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
 
 
-Status = Literal["recommended", "equivalent", "feasible", "reference", "rejected", "failed", "not_priced"]
+Status = Literal[
+    "recommended", "equivalent", "feasible", "reference", "not_priced", "rejected", "failed", "not_measured"
+]
+"""In the order of the decision page's table."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +128,8 @@ class Dossier(msgspec.Struct, frozen=True, kw_only=True):
     frozen_at: str
     first_run_at: str | None
     objective_declared_before: bool | None
+    objective_digest: str | None = None
+    """Digest of the campaign's objective; null without a campaign."""
     records_digest: str
     """sha256 over the sorted head digests of all run files."""
     has_example_prices: bool
@@ -137,3 +142,8 @@ class Dossier(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader must know: lines set aside, open files, newer files, unsteady gates."""
     gates: list[Sentence]
     """The acceptance rules in words."""
+
+
+def dossier_json(dossier: Dossier) -> bytes:
+    """Return dossier.json: one line, keys in a fixed order; same dossier, same bytes."""
+    return msgspec.json.encode(dossier, order="deterministic") + b"\n"

@@ -62,7 +62,7 @@ VERDICTS = {
     ),
     "verdict_meets_rules": say("meets the rules"),
     "verdict_no_price": say("meets the rules, no price given"),
-    "verdict_expired": say("meets the rules, quote expired {date}"),
+    "verdict_expired": say("meets the rules, no quote valid on {date}"),
     "verdict_mismatch": say("meets the rules, no offer is for the measured machine"),
     "verdict_deadline": say("meets the rules, misses the deadline by {hours}"),
     "verdict_no_duration": say("meets the rules, corpus time not measured"),
@@ -70,7 +70,7 @@ VERDICTS = {
     "verdict_reference": say("reference"),
     "verdict_reference_more": say("reference; {difference} more"),
     "verdict_reference_no_price": say("reference; no price given"),
-    "verdict_reference_expired": say("reference; quote expired {date}"),
+    "verdict_reference_expired": say("reference; no quote valid on {date}"),
     "verdict_reference_mismatch": say("reference; no offer is for the measured machine"),
     "verdict_reference_deadline": say("reference; misses the deadline by {hours}"),
     "verdict_reference_rejected": say("reference; fails its own rules: {accepted} accepted, {needed} needed"),
@@ -95,6 +95,13 @@ RECOMMENDATIONS = {
     "recommend_configuration": say("Run {label} on {device}; no price was given for it."),
     "recommend_none_equivalent": say(
         "No single best configuration: {labels} are equivalent in {criterion}, within {tie}."
+    ),
+    "recommend_none_equivalent_priced": say_counted(
+        "No single best configuration: {labels} are equivalent in {criterion}, within {tie}. Each can be rented; "
+        "{first} needs {packages} package of {days} days from {provider}: {net} net, {gross} with tax.",
+        "No single best configuration: {labels} are equivalent in {criterion}, within {tie}. Each can be rented; "
+        "{first} needs {packages} packages of {days} days from {provider}: {net} net, {gross} with tax.",
+        by="packages",
     ),
     "recommend_none_qualifies": say_counted(
         "None is recommended: the one measured configuration does not meet the rules.",
@@ -151,7 +158,6 @@ REASONS = {
         by="failed",
     ),
     "reason_objective": say("The objective is {criterion}; what lies within {tie} of the best counts as equivalent."),
-    "reason_none_nearest": say("Nearest to the rules: {label}."),
     "reason_tie_prefer": say("Between equivalents, prefer the one that can be reloaded and explained."),
     "reason_no_speed_preference": say("Speed, bit width and memory alone are no order of preference."),
 }
@@ -169,11 +175,15 @@ CAPTIONS = {
         "per accepted corpus: {paid} paid, {corpora} corpora",
         by="corpora",
     ),
+    "caption_price": say_counted(
+        "net, {label}: {packages} package of {days} days",
+        "net, {label}: {packages} packages of {days} days",
+        by="packages",
+    ),
     "caption_corpus": say("for the {documents} measured documents, {label}"),
     "caption_qualified": say_counted(
         "of {measured} configuration meets the rules", "of {measured} configurations meet the rules", by="measured"
     ),
-    "caption_failed": say("failed and stays listed"),
 }
 
 FINDINGS = {
@@ -202,10 +212,8 @@ FINDINGS = {
 
 WOULD_CHANGE = {
     "change_price": say("A package of {days} days for {label} under {price} net (now {quoted})."),
-    "change_price_down": say("A price of the recommended package above {price} net (now {quoted})."),
     "change_volume": say("More than {documents} documents: {label} then needs another package."),
-    "change_rule_admits": say("A rule that allows {points} percentage points lost would admit {label}."),
-    "change_rule_rejects": say("A rule below {points} percentage points lost would reject {label}."),
+    "change_rule_admits": say("A rule that allows {lost} of {documents} documents lost would admit {label}."),
     "change_margin_lost": say_counted(
         "{documents} more document lost would reject {label}.",
         "{documents} more documents lost would reject {label}.",
@@ -219,6 +227,11 @@ WOULD_CHANGE = {
     "change_margin_subset": say_counted(
         "{documents} accepted document less in {subset} would reject {label}.",
         "{documents} accepted documents less in {subset} would reject {label}.",
+        by="documents",
+    ),
+    "change_needs_loss": say_counted(
+        "{documents} more accepted document, and {label} meets the rule on the loss.",
+        "{documents} more accepted documents, and {label} meets the rule on the loss.",
         by="documents",
     ),
     "change_needs_accepted": say_counted(
@@ -298,6 +311,13 @@ NOTICES = {
     ),
     "notice_noise_none": say("The reference, run twice on {documents} documents, judged all of them alike."),
     "notice_unparseable": say("{label}: {unparseable} of {documents} answers could not be read as the format asked."),
+    "notice_truncated": say("{label}: {truncated} of {documents} answers were cut off at the output limit."),
+    "notice_chain": say("The hash chain of {file} is broken at line {line}: its records may have been changed."),
+    "notice_duplicates": say_counted(
+        "{records} record was given twice and is counted once.",
+        "{records} records were given twice and are counted once.",
+        by="records",
+    ),
     "notice_origin": say("Origin of {label}: {origin}."),
     "notice_deviation": say("{label} did not load as requested: {deviation}."),
     "notice_objective_before": say("The objective was declared before the first run."),
@@ -308,10 +328,9 @@ NOTICES = {
     "notice_plans": say_counted(
         "One plan is pooled here.", "{plans} plans of one protocol are pooled here.", by="plans"
     ),
-    "notice_protocols": say("Runs of {protocols} protocols were given; only {protocol} is shown."),
     "notice_example_prices": say("EXAMPLE PRICES: {offers} is made up to show the form."),
     "notice_unknown_offer": say("{candidate} names no offer; its price is unknown."),
-    "notice_expired": say("The quote {offer} was valid until {date} and cannot win on {as_of}."),
+    "notice_expired": say("The quote {offer} holds from {first} to {last} and cannot win on {as_of}."),
     "notice_mismatch_device": say("Offer {offer} is for {offered}, not for {measured}; it is left out for {label}."),
     "notice_mismatch_count": say(
         "Offer {offer} has {offered} devices, measured were {measured}; it is left out for {label}."
@@ -333,7 +352,6 @@ NOTICES = {
         "{attempts} pass attempts did not end and do not count.",
         by="attempts",
     ),
-    "notice_cost_undefined": say("Cost per accepted corpus is not defined for {label}: {paid} paid, 0 accepted."),
 }
 
 NOT_TESTED = {
@@ -343,10 +361,6 @@ NOT_TESTED = {
     "untested_probes": say("Machine probes: memory bandwidth, round trip, the brake of the token time."),
     "untested_reload": say("Reload of the chosen artefact in a fresh process."),
     "untested_test_set": say("Confirmation on the test documents."),
-    "untested_offers": say("Offers and packages."),
-    "untested_allocation": say("Shared campaign cost, invoices and their allocation."),
-    "untested_sensitivity": say("Sensitivity to prices, interruptions and restarts."),
-    "untested_claims": say("Claims of vendors and third parties: none was imported."),
     "untested_telemetry": say("Power, energy, clocks and throttling."),
     "untested_build": say("Making the artefact (quantization, calibration): no build was measured."),
     "untested_server": say("An inference server, and the path of a client to it."),
@@ -368,7 +382,6 @@ SUBTITLE = {
     "subtitle_prices": say("Prices valid until {date}."),
     "subtitle_prices_expired": say("Prices were valid until {date}: expired."),
     "subtitle_no_prices": say("No prices given."),
-    "subtitle_as_of": say("Judged as of {date}."),
 }
 
 ROWS = {
@@ -376,14 +389,10 @@ ROWS = {
         "{paid} paid, {corpora} corpus accepted", "{paid} paid, {corpora} corpora accepted", by="corpora"
     ),
     "cost_not_defined": say("not defined: {paid} paid, 0 accepted"),
-    "package_expired": say("expired {date}"),
-    "package_valid": say("valid until {date}"),
+    "package_expired": say("not valid on {date}"),
     "package_mismatch": say("not for the measured machine"),
     "package_deadline": say("misses the deadline"),
-    "package_linear": say("assumes {wanted} documents take {factor} times the measured {measured}"),
     "calendar_not_foreseen": say("not foreseen"),
-    "calendar_by": say("{by}"),
-    "calendar_measured": say("measured once, counted once"),
 }
 
 SENTENCES: dict[str, Wording] = {
@@ -430,10 +439,9 @@ WORDS: dict[str, Wording] = {
     "calibration": say("calibration"),
     "validation": say("validation"),
     "test": say("test"),
-    # gate rules
-    "lost": say("lost documents"),
-    "accepted": say("accepted documents"),
-    "subset": say("a subset"),
+    # rules
+    "max_lost_points": say("documents lost"),
+    "min_accepted_percent": say("documents accepted"),
     # calendar
     "preparation": say("preparation"),
     "quantization": say("quantization"),

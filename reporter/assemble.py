@@ -1,0 +1,184 @@
+"""From run files and a campaign file to the dossier as data: checked, measured, selected, worded. No clock is read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from collector.contract.campaign import Campaign, objective_digest
+from collector.contract.campaign_file import read_campaign
+from collector.contract.protocol import Lock
+
+from . import figures
+from .book import Book, ref
+from .case import Case
+from .configurations import ROLE_OF, configurations
+from .decision import decision, valid_until
+from .dossier import Dossier, Sentence
+from .figures import Evidence
+from .limits import ALL_DOCUMENTS, languages, not_tested
+from .load import Store, open_records
+from .notices import notices
+from .price_tables import put_price_tables
+from .selection import join, select
+from .verdict_tables import gate_figure, put_candidates, put_gates
+from .wording import sentence
+
+
+def build_dossier(
+    paths: Sequence[Path],
+    campaign_path: Path | None,
+    *,
+    as_of: dt.date | None = None,
+    cache_dir: Path | None = None,
+) -> Dossier:
+    """Return the dossier of the run files under the campaign; without one, of the measurements alone.
+
+    as_of: replaces the campaign's date; without a campaign and a date, the day the last run began is taken.
+
+    Raises Refused for a campaign file that cannot be used and for runs of several protocols; DossierError where no
+    run file is found.
+    """
+    campaign = read_campaign(campaign_path).campaign if campaign_path is not None else None
+    if campaign is not None and as_of is not None:
+        campaign = msgspec.structs.replace(campaign, as_of=as_of)
+    with open_records(paths, cache_dir=cache_dir) as store:
+        evidence = figures.build(store)
+        return _dossier(_case(evidence, campaign), store, evidence, as_of)
+
+
+def _case(evidence: Evidence, campaign: Campaign | None) -> Case:
+    """Select, and put the tables that selection adds into the book."""
+    book = Book(evidence.figures, evidence.tables)
+    trial = evidence.lock.trial
+    measured = configurations(book, trial, evidence.stage)
+    names = {c.label: candidate.label for c, candidate in join(measured, campaign) if c is not None and candidate}
+    book.relabel(names)
+    measured = [
+        configuration._replace(label=names.get(configuration.label, configuration.label)) for configuration in measured
+    ]
+    reference = next((c for c in measured if c.key == evidence.reference_key), None)
+    selection = select(trial.gates, measured, reference, campaign)
+    if campaign is not None:
+        put_price_tables(book, selection.standings, campaign)
+    put_gates(book, selection.standings, reference)
+    put_candidates(book, selection, campaign)
+    return Case(book, evidence.lock, evidence.stage, reference, selection, campaign)
+
+
+def _dossier(case: Case, store: Store, evidence: Evidence, as_of: dt.date | None) -> Dossier:
+    campaign, lock, headers = case.campaign, case.lock, evidence.headers
+    day = (campaign.as_of if campaign else as_of) or dt.date.fromisoformat(headers[-1].wall_at[:10])
+    declared = headers[0].objective_digest == objective_digest(campaign.objective) if campaign else None
+    digest = records_digest(store)
+    page_one = decision(case, several_factors=_several_factors(store))
+    subtitle, gates = list(_subtitle(case, headers[0].wall_at, day)), list(_gates(case))
+    said = notices(case, store, objective_declared=declared)
+    untested = not_tested(case)
+    return Dossier(
+        dossier_id=campaign.dossier_id if campaign else f"records-{digest[:12]}",
+        revision=campaign.revision if campaign else 1,
+        supersedes=campaign.supersedes if campaign else None,
+        question=campaign.question if campaign else lock.trial.name,
+        issuer=campaign.issuer if campaign else None,
+        prepared_for=campaign.prepared_for if campaign else None,
+        issued=(campaign.issued if campaign else day).isoformat(),
+        as_of=day.isoformat(),
+        protocol_id=lock.protocol_id,
+        protocol_name=lock.trial.name,
+        plan_ids=sorted({header.plan_id for header in headers}),
+        stages=sorted({header.stage for header in headers}),
+        frozen_at=lock.frozen_at,
+        first_run_at=headers[0].wall_at,
+        objective_declared_before=declared,
+        objective_digest=objective_digest(campaign.objective) if campaign else None,
+        records_digest=digest,
+        has_example_prices=any(figure.basis == "example" for figure in case.book.figures.values()),
+        subtitle=subtitle,
+        decision=page_one,
+        figures=dict(sorted(case.book.figures.items())),
+        tables=dict(sorted(case.book.tables.items())),
+        not_tested=untested,
+        notices=said,
+        gates=gates,
+    )
+
+
+def records_digest(store: Store) -> str:
+    """Return the sha256 over the sorted head digests (of open files, the digests of their bytes), one a line."""
+    digests = sorted(report.head_digest or report.sha256 for report in store.files)
+    return hashlib.sha256("".join(digest + "\n" for digest in digests).encode()).hexdigest()
+
+
+def _several_factors(store: Store) -> list[str]:
+    rows = store.con.execute(
+        "select distinct variant_name from stg_pass_begin where factor = 'several' order by variant_name"
+    ).fetchall()
+    return [name for (name,) in rows]
+
+
+def _subtitle(case: Case, first_run_at: str, as_of: dt.date) -> Iterator[Sentence]:
+    lock = case.lock
+    everything = case.book.row("workload", ALL_DOCUMENTS)
+    if everything is not None:
+        yield sentence(
+            "subtitle_workload", fields=", ".join(field.name for field in lock.trial.fields),
+            documents=ref(everything.cells["document_count"]), role="@" + ROLE_OF[case.stage],
+        )  # fmt: skip
+    if known := languages(case.book):
+        yield sentence("subtitle_languages", languages=", ".join(known))
+    yield _frozen(lock, first_run_at)
+    until = valid_until(case)
+    if until is None:
+        yield sentence("subtitle_no_prices")
+    else:
+        is_over = until < as_of.isoformat()
+        yield sentence("subtitle_prices_expired" if is_over else "subtitle_prices", date="~" + until)
+
+
+def _frozen(lock: Lock, first_run_at: str) -> Sentence:
+    order = "before" if lock.frozen_at <= first_run_at else "after"
+    return sentence(
+        f"subtitle_frozen_{order}", protocol=f"{lock.protocol_id[:4]}…{lock.protocol_id[-4:]}",
+        frozen="~" + lock.frozen_at[:10], first_run="~" + first_run_at[:10],
+    )  # fmt: skip
+
+
+def _gates(case: Case) -> Iterator[Sentence]:
+    """The rules in words, with the limits in whole documents where something was judged by them."""
+    trial = case.lock.trial
+    yield sentence("gate_required", fields=", ".join(field.name for field in trial.fields if field.is_required))
+    judged = next((standing for standing in case.measured if standing.gates), None)
+    limits: dict[tuple[str, str | None], dict[str, str]] = {}
+    for gate in judged.gates if judged else []:
+        assert judged is not None
+        limits[gate.rule, gate.subset] = {
+            column: ref(gate_figure(judged.key, gate, column)) for column in ("limit", "document_count")
+        }
+    gates = trial.gates
+    if gates.max_lost_points is not None:
+        yield _rule(
+            "gate_lost", limits.get(("max_lost_points", None)), "allowed", points=gates.max_lost_points,
+            reference=trial.reference,
+        )  # fmt: skip
+    if gates.min_accepted_percent is not None:
+        yield _rule(
+            "gate_accepted", limits.get(("min_accepted_percent", None)), "needed", percent=gates.min_accepted_percent
+        )
+    for subset in gates.subsets:
+        yield _rule(
+            "gate_subset", limits.get(("subset_min_accepted_percent", subset.subset)), "needed",
+            percent=subset.min_accepted_percent, subset=subset.subset,
+        )  # fmt: skip
+    has_rules = gates.max_lost_points is not None or gates.min_accepted_percent is not None or gates.subsets
+    yield sentence("gate_whole_documents" if has_rules else "gate_none")
+
+
+def _rule(key: str, limits: dict[str, str] | None, name: str, **parameters: str) -> Sentence:
+    if limits is None:
+        return sentence(f"{key}_plain", **parameters)
+    return sentence(key, **parameters, **{name: limits["limit"], "documents": limits["document_count"]})

@@ -1,0 +1,53 @@
+"""The files that a dossier carries so that it can be re-made and re-checked: records, lock, campaign (mission G2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from collector.contract.records import Header, decode_record
+from collector.contract.texts import texts_path
+
+from .record_files import record_files
+
+
+def attachments(paths: Sequence[Path], campaign: Path | None, folder: Path, *, with_texts: bool = False) -> list[Path]:
+    """Return the files to attach; the lock is written into `folder` from the runs' own headers.
+
+    Texts hold prompts, expected values and answers: they are attached only where asked for (mission G6). Copies of one
+    file under one name are attached once.
+    """
+    files: dict[str, Path] = {}
+    for file in record_files(paths):
+        files.setdefault(file.name, file)
+        texts = texts_path(file)
+        if with_texts and texts.exists():
+            files.setdefault(texts.name, texts)
+    return [*files.values(), *_locks(list(files.values()), folder), *([campaign] if campaign else [])]
+
+
+def _locks(files: Sequence[Path], folder: Path) -> list[Path]:
+    """Write the lock of each plan, as the runs carry it, and return the paths."""
+    locks: dict[str, str] = {}
+    for file in files:
+        header = _header(file)
+        if header is not None:
+            locks.setdefault(header.plan_id, header.protocol_json)
+    written = []
+    for plan_id, text in sorted(locks.items()):
+        name = "protocol.lock.json" if len(locks) == 1 else f"protocol-{plan_id[:12]}.lock.json"
+        path = folder / name
+        path.write_text(text + "\n", encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _header(file: Path) -> Header | None:
+    with file.open("rb") as stream:
+        try:
+            record = decode_record(stream.readline())
+        except msgspec.MsgspecError:
+            return None
+    return record if isinstance(record, Header) else None

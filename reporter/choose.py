@@ -1,0 +1,85 @@
+"""choice.json: the configuration that was chosen and why every other was not, for the collector to confirm."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .dossier import Dossier, Row, Sentence, Value
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """A sentence of `wording.SENTENCES` with its parameters, and the values of the figures they name."""
+
+    key: str
+    parameters: dict[str, str]
+    values: dict[str, Value]
+
+
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """One configuration by its keys; `configuration_key` is null for a candidate that was never run."""
+
+    label: str
+    status: str
+    configuration_key: str | None
+    variant: str | None
+    device: str | None
+    batch: int | None
+    concurrency: int | None
+    reasons: list[Reason]
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """choice.json. `chosen` is null where no configuration was recommended; `reason` then says why."""
+
+    choice_format: int = 1
+    dossier_id: str
+    revision: int
+    as_of: str
+    protocol_id: str
+    plan_ids: list[str]
+    records_digest: str
+    objective_digest: str | None
+    objective_declared_before: bool | None
+    chosen: Named | None
+    reason: Reason
+    others: list[Named]
+
+
+def choose(dossier: Dossier) -> bytes:
+    """Return choice.json of a dossier: the recommendation if there is one, and every configuration that is not it.
+
+    Same dossier, same bytes.
+    """
+    named = [_named(dossier, row) for row in dossier.tables["candidates"].rows]
+    choice = Choice(
+        dossier_id=dossier.dossier_id, revision=dossier.revision, as_of=dossier.as_of,
+        protocol_id=dossier.protocol_id, plan_ids=dossier.plan_ids, records_digest=dossier.records_digest,
+        objective_digest=dossier.objective_digest, objective_declared_before=dossier.objective_declared_before,
+        chosen=next((entry for entry in named if entry.status == "recommended"), None),
+        reason=_reason(dossier, dossier.decision.recommendation),
+        others=[entry for entry in named if entry.status != "recommended"],
+    )  # fmt: skip
+    return msgspec.json.format(msgspec.json.encode(choice), indent=1) + b"\n"
+
+
+def _named(dossier: Dossier, row: Row) -> Named:
+    labels = row.labels
+    return Named(
+        label=labels["label"], status=labels["status"], configuration_key=labels.get("configuration_key"),
+        variant=labels.get("variant"), device=labels.get("device"), batch=_whole(labels.get("batch")),
+        concurrency=_whole(labels.get("concurrency")),
+        reasons=[_reason(dossier, sentence) for sentence in row.sentences],
+    )  # fmt: skip
+
+
+def _whole(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _reason(dossier: Dossier, sentence: Sentence) -> Reason:
+    values = {
+        name: dossier.figures[parameter[1:]].value
+        for name, parameter in sentence.parameters.items()
+        if parameter.startswith("#")
+    }
+    return Reason(key=sentence.key, parameters=sentence.parameters, values=values)

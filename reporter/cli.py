@@ -1,0 +1,236 @@
+"""The command line of the reporter: parses, calls, prints. Anything heavy is imported inside a command."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from collector.contract.errors import DossierError, ExitCode
+
+if TYPE_CHECKING:
+    from reporter.dossier import Dossier
+
+
+class Commands(click.Group):
+    """A group in which a foreseeable fault is one message and an exit code, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except DossierError as fault:
+            click.echo(f"error: {fault}", err=True)
+            ctx.exit(int(fault.exit_code))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["--help"], "max_content_width": 100})
+@click.version_option(package_name="gpu-dossier", prog_name="reporter")
+def main() -> None:
+    """Explain run files: check them, select a configuration, write the dossier. RUNS are files or folders.
+
+    Example: reporter pdf runs/ --campaign campaign.toml -o dossier.pdf
+    """
+
+
+def _day(_: click.Context, __: click.Parameter, value: dt.datetime | None) -> dt.date | None:
+    return value.date() if value is not None else None
+
+
+RUNS = click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+CAMPAIGN = click.option("--campaign", type=click.Path(path_type=Path), default=None, help="Prices and objective.")
+AS_OF = click.option(
+    "--as-of", type=click.DateTime(["%Y-%m-%d"]), callback=_day, metavar="DATE", default=None,
+    help="Day that prices are judged on; default: the campaign's.",
+)  # fmt: skip
+LANG = click.option("--lang", default="en", show_default=True, help="Language of the document.")
+
+
+def _out(what: str) -> Callable[[Any], Any]:
+    return click.option("-o", "--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help=what)
+
+
+@main.command()
+@RUNS
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def check(runs: tuple[Path, ...], as_json: bool) -> None:
+    """Check the RUNS: contract, hash chain, completeness, invariants; each finding names file and line.
+
+    Exit code 0: nothing found (an open file is named, and is no finding), 1: findings.
+
+    Example: reporter check runs/
+    """
+    from reporter.check import check as check_runs
+
+    report = check_runs(runs)
+    if as_json:
+        _print_json(
+            {
+                "files": [
+                    {"file": str(f.path), "records": f.record_count, "sealed": f.is_sealed} for f in report.files
+                ],
+                "findings": [finding._asdict() | {"file": str(finding.file)} for finding in report.findings],
+                "flags": [flag._asdict() | {"file": str(flag.file)} for flag in report.flags],
+            }
+        )
+    else:
+        for finding in report.findings:
+            click.echo(finding)
+        for flag in report.flags:
+            click.echo(f"note: {flag}")
+        for file in report.files:
+            state = f"sealed {file.head_digest}" if file.is_sealed else "open, tail unprotected"
+            click.echo(f"{file.path}: {file.record_count} records, {state}")
+        click.echo(f"{len(report.findings)} finding(s)", err=True)
+    raise click.exceptions.Exit(int(report.exit_code))
+
+
+@main.command()
+@RUNS
+@CAMPAIGN
+@AS_OF
+@LANG
+@click.option("--json", "as_json", is_flag=True, help="Print the whole dossier as JSON.")
+def summary(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None, lang: str, as_json: bool) -> None:
+    """Print the verdict on every configuration of the RUNS.
+
+    Example: reporter summary runs/ --campaign campaign.toml
+    """
+    from reporter.dossier import dossier_json
+
+    dossier = _dossier(runs, campaign, as_of)
+    if as_json:
+        click.echo(dossier_json(dossier).decode(), nl=False)
+    else:
+        _print_summary(dossier, lang)
+    _exit_where_newer(dossier)
+
+
+@main.command()
+@RUNS
+@click.option("--campaign", type=click.Path(path_type=Path), required=True, help="Prices and objective.")
+@AS_OF
+@_out("File to write, e.g. choice.json.")
+def choose(runs: tuple[Path, ...], campaign: Path, as_of: dt.date | None, out: Path) -> None:
+    """Write which configuration of the RUNS is chosen, and why every other is not.
+
+    Exit code 0 also where none is chosen: the file says so.
+
+    Example: reporter choose runs/ --campaign campaign.toml -o choice.json
+    """
+    from reporter.choose import choose as choice
+
+    dossier = _dossier(runs, campaign, as_of)
+    _write(out, choice(dossier))
+    click.echo(out)
+    click.echo("a configuration is chosen" if dossier.decision.has_winner else "none is chosen", err=True)
+    _exit_where_newer(dossier)
+
+
+@main.command()
+@RUNS
+@CAMPAIGN
+@AS_OF
+@LANG
+@_out("File to write, e.g. dossier.html.")
+def html(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None, lang: str, out: Path) -> None:
+    """Write the dossier of the RUNS as one page with its folder of styles and fonts.
+
+    Example: reporter html runs/ --campaign campaign.toml -o dossier.html
+    """
+    from reporter.document import write_html
+
+    dossier = _dossier(runs, campaign, as_of)
+    write_html(dossier, out, lang=lang)
+    click.echo(out)
+    _exit_where_newer(dossier)
+
+
+@main.command()
+@RUNS
+@CAMPAIGN
+@AS_OF
+@LANG
+@click.option(
+    "--attach", "attached", multiple=True, type=click.Choice(["texts"]),
+    help="Attach also the texts: prompts, expected values and answers.",
+)  # fmt: skip
+@_out("File to write, e.g. dossier.pdf.")
+def pdf(
+    runs: tuple[Path, ...],
+    campaign: Path | None,
+    as_of: dt.date | None,
+    lang: str,
+    attached: tuple[str, ...],
+    out: Path,
+) -> None:
+    """Write the dossier of the RUNS as a PDF with records, lock, campaign and dossier.json attached.
+
+    Needs the system libraries of Pango; without them exit code 4 and the command that installs them.
+
+    Example: reporter pdf runs/ --campaign campaign.toml -o dossier.pdf
+    """
+    import tempfile
+
+    from reporter.attachments import attachments
+    from reporter.document import write_pdf
+
+    dossier = _dossier(runs, campaign, as_of)
+    with tempfile.TemporaryDirectory() as folder:
+        files = attachments(runs, campaign, Path(folder), with_texts="texts" in attached)
+        write_pdf(dossier, out, lang=lang, attachments=files)
+    click.echo(out)
+    _exit_where_newer(dossier)
+
+
+def _dossier(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None) -> Dossier:
+    from reporter.assemble import build_dossier
+
+    return build_dossier(runs, campaign, as_of=as_of)
+
+
+def _exit_where_newer(dossier: Dossier) -> None:
+    """A dossier without some of the files is written, and says so by its exit code too."""
+    newer = [notice.parameters["file"] for notice in dossier.notices if notice.key == "notice_newer_file"]
+    if newer:
+        click.echo(
+            f"set aside, written by a newer version: {', '.join(newer)}\n    next: upgrade gpu-dossier", err=True
+        )
+        raise click.exceptions.Exit(int(ExitCode.FINDINGS))
+
+
+def _print_json(value: object) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.encode(value, order="sorted"))
+
+
+def _print_summary(dossier: Dossier, lang: str) -> None:
+    """Print question, recommendation, the table of verdicts and the notices."""
+    from rich.console import Console
+
+    from reporter.summary import summary_lines, summary_table
+
+    console = Console(highlight=False, soft_wrap=True)
+    for line in summary_lines(dossier, lang):
+        console.print(line, markup=False)
+    console.print(summary_table(dossier, lang))
+
+
+def _write(out: Path, content: bytes) -> None:
+    part = out.with_name(out.name + ".part")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(content)
+        part.replace(out)
+    except OSError as fault:
+        part.unlink(missing_ok=True)
+        raise DossierError(
+            f"{out} cannot be written: {fault.strerror or fault}", next_step="choose a folder that can be written"
+        ) from fault
+
+
+if __name__ == "__main__":
+    main()

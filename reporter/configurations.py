@@ -1,0 +1,206 @@
+"""Each measured configuration as the tables of the evidence show it: quality, time, memory, failure, machine."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import NamedTuple, cast
+
+from collector.contract.peaks import Peak
+from collector.contract.protocol import LockedTrial
+from collector.contract.records.base import Role, Stage
+from collector.contract.records.passes import MemoryScope
+
+from .book import Book
+from .dossier import Row
+from .packages import Machine
+
+_KEY = re.compile(r"(.*~b([0-9]+)~c([0-9]+)(?:~[0-9a-f]{6}(?=~|$))?)(?:~.*)?")
+"""`<variant>~<device>~b<batch>~c<concurrency>`, six digits where two machines share that, then what a row adds."""
+_SCOPES: dict[str, tuple[MemoryScope, ...]] = {"cpu": ("host",)}
+_DEVICE_SCOPES: tuple[MemoryScope, ...] = ("device", "process", "reserved", "allocated")
+"""Widest first: the widest one that was read answers whether it fits."""
+
+ROLE_OF: dict[Stage, Role] = {"pilot": "development", "validation": "validation", "test": "test"}
+"""The documents that a stage answers."""
+
+
+class Failed(NamedTuple):
+    """Why a configuration has no complete pass."""
+
+    cause: str
+    phase: str | None
+
+
+class PeakReading(NamedTuple):
+    """The peak that counts against the device's memory, and the figures it was taken from."""
+
+    peak: Peak
+    figure_ids: list[str]
+    capacity_bytes: int | None
+    capacity_id: str | None
+
+
+class Configuration(NamedTuple):
+    """One configuration; counts are null where no pass was judged.
+
+    expected_documents: the protocol's documents for this stage, whatever was returned.
+    corpus_ns: median over complete passes of the measured phase; `repetition_count` of them.
+    subsets: name -> (accepted, documents expected).
+    """
+
+    key: str
+    label: str
+    variant: str
+    device: str
+    purpose: str
+    batch: int
+    concurrency: int
+    expected_documents: int
+    returned_documents: int | None
+    accepted: int | None
+    subsets: dict[str, tuple[int, int]]
+    corpus_ns: Fraction | None
+    corpus_figure_ids: list[str]
+    loading_ns: int
+    loading_figure_ids: list[str]
+    repetition_count: int
+    peak: PeakReading | None
+    failed: Failed | None
+    machine: Machine
+
+    @property
+    def is_complete(self) -> bool:
+        """Every expected identifier was returned and judged (mission F3)."""
+        return self.returned_documents == self.expected_documents
+
+
+def configurations(book: Book, trial: LockedTrial, stage: Stage) -> list[Configuration]:
+    """Return the measured configurations in the order of the tables, failed ones included."""
+    found: dict[str, Row] = {}
+    for table in ("quality", "passes"):
+        for row in book.rows(table):
+            match = _KEY.fullmatch(row.key)
+            if match and row.labels.get("purpose") not in ("reference_repeat", "repetition"):
+                found.setdefault(match[1], row)
+    documents = [document for document in trial.documents if document.role == ROLE_OF[stage]]
+    subsets = {gate.subset: sum(gate.subset in d.subsets for d in documents) for gate in trial.gates.subsets}
+    return [_configuration(book, key, row, len(documents), subsets) for key, row in found.items()]
+
+
+def accepted_id(key: str) -> str:
+    """Return the id of a configuration's accepted documents."""
+    return f"quality/{key}/accepted_documents"
+
+
+def subset_row(book: Book, key: str, subset: str) -> Row | None:
+    """Return a configuration's row of one subset."""
+    for row in book.rows_of("quality_by_group", key):
+        if row.labels.get("dimension") == "subset" and row.labels.get("value") == subset:
+            return row
+    return None
+
+
+def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[str, int]) -> Configuration:
+    match = _KEY.fullmatch(key)
+    assert match is not None
+    quality = book.row("quality", key)
+    device = row.labels.get("device") or _device_of(book, key)
+    machine, kind, capacity_id = _machine(book, device)
+    corpus, corpus_ids = _median(book, key, "measure_ns")
+    loading, loading_ids = _loading(book, key)
+    return Configuration(
+        key=key, label=row.labels["label"], variant=key.split("~")[0], device=device,
+        purpose=row.labels["purpose"], batch=int(match[2]), concurrency=int(match[3]), expected_documents=expected,
+        returned_documents=book.whole(quality, "returned_documents"),
+        accepted=book.whole(quality, "accepted_documents"),
+        subsets={
+            name: (book.whole(subset_row(book, key, name), "accepted_documents") or 0, count)
+            for name, count in subsets.items()
+        },
+        corpus_ns=corpus, corpus_figure_ids=corpus_ids, loading_ns=loading, loading_figure_ids=loading_ids,
+        repetition_count=len(corpus_ids), machine=machine,
+        peak=_peak(book, key, kind, machine.memory_bytes, capacity_id),
+        failed=_failure(book, key) if quality is None else None,
+    )  # fmt: skip
+
+
+def _durations(book: Book, key: str, column: str) -> list[tuple[int, str]]:
+    found = []
+    for row in book.rows_of("durations", key):
+        value = book.whole(row, column)
+        if value is not None:
+            found.append((value, row.cells[column]))
+    return found
+
+
+def _median(book: Book, key: str, column: str) -> tuple[Fraction | None, list[str]]:
+    """Return the exact median: the middle value, or half the sum of the two in the middle."""
+    found = _durations(book, key, column)
+    if not found:
+        return None, []
+    values = sorted(value for value, _ in found)
+    middle = len(values) // 2
+    median = Fraction(values[middle]) if len(values) % 2 else Fraction(values[middle - 1] + values[middle], 2)
+    return median, [name for _, name in found]
+
+
+def _loading(book: Book, key: str) -> tuple[int, list[str]]:
+    """Return load and warm-up of the first pass that has them."""
+    parts = [_durations(book, key, column)[:1] for column in ("load_ns", "warmup_ns")]
+    return sum(value for part in parts for value, _ in part), [name for part in parts for _, name in part]
+
+
+def _machine(book: Book, device: str) -> tuple[Machine, str, str | None]:
+    """Return the machine as an offer can name it, the device's kind, and the figure of its memory."""
+    plain = re.sub(r" x [0-9]+$", "", device)
+    rows = [row for row in book.rows("devices") if row.labels.get("name") == plain]
+    if not rows:
+        return Machine(device, 1, None, None), "", None
+    first = rows[0]
+    same = [row for row in rows if row.labels.get("environment_id") == first.labels.get("environment_id")]
+    memory_bytes = book.whole(first, "device_memory_bytes")
+    machine = Machine(plain, len(same), memory_bytes, first.labels.get("mig_profile") or None)
+    return machine, first.labels.get("kind", ""), first.cells.get("device_memory_bytes")
+
+
+def _peak(book: Book, key: str, kind: str, capacity: int | None, capacity_id: str | None) -> PeakReading | None:
+    """Return the highest peak over phases of the widest scope read; of several cards, the fullest."""
+    rows = [row for row in book.rows_of("memory", key) if book.whole(row, "peak_bytes") is not None]
+    for scope in _SCOPES.get(kind, _DEVICE_SCOPES):
+        by_device: dict[str, list[Row]] = {}
+        for row in rows:
+            if row.labels.get("scope") == scope:
+                by_device.setdefault(row.labels["device_id"], []).append(row)
+        readings = [
+            PeakReading(
+                Peak.max_over_phases(
+                    Peak(device_id=device, memory_scope=scope, peak_bytes=cast(int, book.whole(row, "peak_bytes")))
+                    for row in of_device
+                ),
+                [row.cells["peak_bytes"] for row in of_device], capacity, capacity_id,
+            )
+            for device, of_device in by_device.items()
+        ]  # fmt: skip
+        if readings:
+            return max(readings, key=lambda reading: reading.peak.peak_bytes)
+    return None
+
+
+def _failure(book: Book, key: str) -> Failed | None:
+    """Return the last recorded cause that ended a pass; `unknown` where a pass did not end and nothing says why."""
+    for row in reversed(book.rows("failures")):
+        if row.labels.get("configuration_key") == key and row.labels.get("scope") in ("variant", "pass", "run"):
+            return Failed(row.labels.get("cause", ""), row.labels.get("phase") or None)
+    return Failed("unknown", None) if book.rows_of("passes", key) else None
+
+
+def _device_of(book: Book, key: str) -> str:
+    """Return the device whose name, slugged as the keys are, stands in the key; else what stands there."""
+    slug = key.split("~")[1]
+    names = {name: re.sub("[^a-z0-9]+", "-", name.lower()).strip("-") for name in _device_names(book)}
+    return next((name for name, slugged in names.items() if slugged == slug), slug)
+
+
+def _device_names(book: Book) -> list[str]:
+    return [row.labels["name"] for row in book.rows("devices")]

@@ -1,0 +1,255 @@
+"""Page one: the recommendation or why there is none, its reasons, its four figures and the chart's finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from .book import ref
+from .case import Case
+from .configurations import Configuration, accepted_id
+from .dossier import Decision, Sentence
+from .limits import does_not_show
+from .packages import Package
+from .price_tables import CORPORA, TIE, WANTED, needed_figure, package_figure
+from .selection import Standing, headroom_bytes
+from .verdict_tables import corpus_figure, difference_figure, gate_figure, headroom_inputs, peak_figure
+from .what_if import would_change
+from .wording import sentence
+
+
+class Headline(NamedTuple):
+    """A figure of page one and what stands under it."""
+
+    figure_id: str
+    caption: Sentence
+
+
+def decision(case: Case, *, several_factors: Sequence[str]) -> Decision:
+    """Return page one."""
+    winner = case.selection.winner
+    headline = [*(_headline(case, winner) if winner else _headline_without(case))][:4]
+    return Decision(
+        has_winner=winner is not None,
+        recommendation=_recommended(winner) if winner else _none(case),
+        reasons=list(_reasons(case, winner) if winner else _reasons_without(case)),
+        headline=[entry.figure_id for entry in headline],
+        headline_captions=[entry.caption for entry in headline],
+        chart_finding=_finding(case),
+        would_change=would_change(case),
+        does_not_show=does_not_show(case, several_factors=several_factors),
+        prices_valid_until=valid_until(case),
+    )
+
+
+def valid_until(case: Case) -> str | None:
+    """Return the day the decision's prices end: the winner's, else the first to end of all that could be used."""
+    winner = case.selection.winner
+    if winner is not None and winner.best is not None:
+        return winner.best.offer.valid_until.isoformat()
+    used = [o.offer.valid_until for s in case.selection.standings for o in s.offered if o.packages]
+    return min(used).isoformat() if used else None
+
+
+def _recommended(winner: Standing) -> Sentence:
+    assert winner.configuration is not None
+    device = winner.configuration.device
+    if winner.best is None:
+        return sentence("recommend_configuration", label=winner.label, device=device)
+    best = winner.best
+    packages, net, gross = (
+        ref(package_figure(winner, best, column)) for column in ("package_count", "price_net", "price_gross")
+    )
+    return sentence(
+        "recommend_package", device=device, provider=best.offer.provider, packages=packages, days=str(best.days),
+        label=winner.label, net=net, gross=gross,
+    )  # fmt: skip
+
+
+def _none(case: Case) -> Sentence:
+    criterion = "@" + case.campaign.objective.prefer if case.campaign else ""
+    match case.selection.no_winner:
+        case "equivalent":
+            return _equivalent(case.selection.equivalents, criterion)
+        case "none_qualifies":
+            return sentence("recommend_none_qualifies", measured=ref(case.measured_count()))
+        case "no_campaign":
+            return sentence(
+                "recommend_none_without_campaign", qualified=ref(case.qualified_count()),
+                measured=ref(case.measured_count()),
+            )  # fmt: skip
+        case "not_priced":
+            return sentence("recommend_none_priced", qualified=ref(case.qualified_count()))
+        case "not_in_time":
+            return sentence("recommend_none_in_time")
+        case "not_comparable":
+            return sentence("recommend_none_comparable", criterion=criterion)
+        case "no_candidate":
+            return sentence("recommend_none_candidate")
+        case "no_reference":
+            return sentence("recommend_none_reference")
+        case "decides_by_interval":
+            return sentence("recommend_none_interval")
+        case "none_measured" | None:
+            return sentence("recommend_none_measured")
+
+
+def _equivalent(equivalents: Sequence[Standing], criterion: str) -> Sentence:
+    labels, first = ", ".join(standing.label for standing in equivalents), equivalents[0]
+    if first.best is None or any(standing.best is None for standing in equivalents):
+        return sentence("recommend_none_equivalent", labels=labels, criterion=criterion, tie=ref(TIE))
+    packages, net, gross = (
+        ref(package_figure(first, first.best, column)) for column in ("package_count", "price_net", "price_gross")
+    )
+    return sentence(
+        "recommend_none_equivalent_priced", labels=labels, criterion=criterion, tie=ref(TIE), first=first.label,
+        packages=packages, days=str(first.best.days), provider=first.best.offer.provider, net=net, gross=gross,
+    )  # fmt: skip
+
+
+def _reasons(case: Case, winner: Standing) -> Iterator[Sentence]:
+    yield _quality(winner)
+    headroom = _headroom(case, winner)
+    if headroom is not None:
+        yield headroom
+    if winner.best is not None:
+        paid = package_figure(winner, winner.best, "paid_hours")
+        yield sentence("reason_time", needed=ref(needed_figure(winner)), paid=ref(paid))
+    if winner.need is not None and winner.need.is_extrapolated:
+        yield sentence(
+            "reason_linear", wanted=ref(WANTED), measured=ref(f"quality/{winner.key}/document_count")
+        )  # fmt: skip
+    yield from _runner_up(case)
+    yield from _others(case)
+
+
+def _quality(winner: Standing) -> Sentence:
+    accepted, documents = ref(accepted_id(winner.key)), ref(f"quality/{winner.key}/document_count")
+    loss = next((gate for gate in winner.gates if gate.rule == "max_lost_points"), None)
+    if loss is None or winner.is_reference:
+        return sentence("reason_quality", accepted=accepted, documents=documents)
+    return sentence(
+        "reason_quality_lost", accepted=accepted, documents=documents,
+        lost=ref(gate_figure(winner.key, loss, "counted")), allowed=ref(gate_figure(winner.key, loss, "limit")),
+    )  # fmt: skip
+
+
+def _headroom(case: Case, winner: Standing) -> Sentence | None:
+    left = headroom_bytes(winner)
+    peak = winner.configuration.peak if winner.configuration else None
+    if left is None or peak is None or peak.capacity_id is None:
+        return None
+    name = case.book.derived(
+        headroom_inputs(winner), figure_id=f"candidates/{winner.key}/headroom_bytes", value=left, unit="bytes",
+        formula="device_memory_bytes - peak_bytes",
+    )  # fmt: skip
+    return sentence("reason_headroom", headroom=ref(name), capacity=ref(peak.capacity_id))
+
+
+def _runner_up(case: Case) -> Iterator[Sentence]:
+    ranked = case.selection.ranked
+    if len(ranked) < 2:
+        yield sentence("reason_only_one")
+    elif case.campaign is not None and case.campaign.objective.prefer == "cheapest":
+        name = difference_figure(case.book, ranked[1], ranked[0], case.campaign)
+        yield sentence("reason_runner_up_more", label=ranked[1].label, difference=ref(name))
+    elif case.campaign is not None:
+        yield sentence("reason_objective", criterion="@" + case.campaign.objective.prefer, tie=ref(TIE))
+
+
+def _others(case: Case) -> Iterator[Sentence]:
+    rejected = sum(standing.state == "rejected" for standing in case.measured)
+    failed = sum(standing.state == "failed" for standing in case.measured)
+    if rejected:
+        yield sentence("reason_rejected", rejected=ref(case.counted("rejected", rejected, "configurations rejected")))
+    if failed:
+        yield sentence("reason_failed", failed=ref(case.counted("failed", failed, "configurations without a pass")))
+
+
+def _reasons_without(case: Case) -> Iterator[Sentence]:
+    if case.selection.no_winner == "equivalent" and case.campaign is not None:
+        yield sentence("reason_objective", criterion="@" + case.campaign.objective.prefer, tie=ref(TIE))
+        yield sentence("reason_tie_prefer")
+    yield from _others(case)
+    if case.selection.no_winner in ("no_campaign", "not_priced", "no_candidate"):
+        yield sentence("reason_no_speed_preference")
+
+
+def _headline(case: Case, winner: Standing) -> Iterator[Headline]:
+    assert winner.configuration is not None
+    documents = ref(f"quality/{winner.key}/document_count")
+    if winner.is_reference or case.reference is None:
+        caption = sentence("caption_accepted", documents=documents)
+    else:
+        reference = ref(accepted_id(case.reference.key))
+        caption = sentence("caption_accepted_reference", documents=documents, reference=reference)
+    yield Headline(accepted_id(winner.key), caption)
+    yield from _peak(winner.configuration, winner.label)
+    if winner.need is not None:
+        key = "caption_needed" if winner.need.is_extrapolated else "caption_needed_exact"
+        yield Headline(needed_figure(winner), sentence(key, wanted=ref(WANTED)))
+    if winner.best is not None and winner.is_deliverable:
+        paid = ref(package_figure(winner, winner.best, "price_net"))
+        yield Headline(
+            package_figure(winner, winner.best, "cost_per_corpus"),
+            sentence("caption_cost", paid=paid, corpora=ref(CORPORA)),
+        )
+
+
+def _price_caption(standing: Standing, best: Package) -> Sentence:
+    packages = ref(package_figure(standing, best, "package_count"))
+    return sentence("caption_price", label=standing.label, packages=packages, days=str(best.days))
+
+
+def _peak(configuration: Configuration, label: str) -> Iterator[Headline]:
+    peak = configuration.peak
+    if peak is None:
+        return
+    scope = "@" + peak.peak.memory_scope
+    if peak.capacity_id is None or peak.capacity_bytes is None:
+        caption = sentence("caption_peak", scope=scope, label=label)
+    else:
+        caption = sentence("caption_peak_of", capacity=ref(peak.capacity_id), scope=scope, label=label)
+    yield Headline(peak_figure(configuration.key), caption)
+
+
+def _headline_without(case: Case) -> Iterator[Headline]:
+    measured = ref(case.measured_count())
+    yield Headline(case.qualified_count(), sentence("caption_qualified", measured=measured))
+    for standing in case.selection.equivalents[:1]:
+        if standing.best is not None and standing.need is not None:
+            yield Headline(
+                package_figure(standing, standing.best, "price_net"), _price_caption(standing, standing.best)
+            )
+            key = "caption_needed" if standing.need.is_extrapolated else "caption_needed_exact"
+            yield Headline(needed_figure(standing), sentence(key, wanted=ref(WANTED)))
+    if case.reference is None:
+        return
+    reference = case.reference
+    documents = ref(f"quality/{reference.key}/document_count")
+    yield Headline(
+        accepted_id(reference.key),
+        sentence("caption_accepted_by_reference", documents=documents, label=reference.label),
+    )
+    yield from _peak(reference, reference.label)
+    if reference.corpus_ns is not None:
+        caption = sentence("caption_corpus", documents=documents, label=reference.label)
+        yield Headline(corpus_figure(reference.key), caption)
+
+
+def _finding(case: Case) -> Sentence:
+    """Return what the chart of the losses shows, judged by the rule and not by eye."""
+    compared = [s for s in case.measured if s.configuration is not None and case.book.row("paired", s.key)]
+    if not compared:
+        return sentence("finding_nothing_paired")
+    count = ref(case.counted("compared", len(compared), "configurations paired with the reference"))
+    losses = [gate for s in compared for gate in s.gates if gate.rule == "max_lost_points"]
+    losing = sum(not gate.has_passed for gate in losses)
+    if not losses:
+        return sentence("finding_no_loss_rule", compared=count)
+    if losing == 0:
+        return sentence("finding_none_loses", compared=count)
+    if losing == len(compared):
+        return sentence("finding_all_lose", compared=count)
+    name = ref(case.counted("losing", losing, "configurations that lose more than the rule allows"))
+    return sentence("finding_some_lose", losing=name, compared=count)

@@ -1,0 +1,135 @@
+"""What the dossier does not show and what was not tested, read off the records (mission G1, G4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from .book import Book, ref
+from .case import Case
+from .configurations import Configuration
+from .dossier import Sentence
+from .wording import sentence
+
+NOT_STATED = "not stated"
+ALL_DOCUMENTS = "all~all"
+
+
+def does_not_show(case: Case, *, several_factors: Sequence[str]) -> list[Sentence]:
+    """Return the limits, those of the workload first.
+
+    several_factors: variants that differ from the reference in more than one factor.
+    """
+    measured = [standing.configuration for standing in case.measured if standing.configuration]
+    return [
+        *_workload(case),
+        *_load(case, measured),
+        *_repetitions(case, measured),
+        *_prices(case),
+        *_factors(case, measured, several_factors),
+        *([sentence("limit_devices", devices=", ".join(_devices(measured)))] if measured else []),
+        sentence("limit_fine_tuning"),
+        sentence("limit_installed"),
+    ]
+
+
+def languages(book: Book) -> list[str]:
+    """Return the languages that the documents state, sorted."""
+    values = [row.labels["value"] for row in book.rows("workload") if row.labels.get("dimension") == "language"]
+    return sorted(value for value in values if value != NOT_STATED)
+
+
+def _devices(measured: Sequence[Configuration]) -> list[str]:
+    return sorted({configuration.device for configuration in measured})
+
+
+def _workload(case: Case) -> Iterator[Sentence]:
+    everything = case.book.row("workload", ALL_DOCUMENTS)
+    longest = case.book.figure(everything, "prompt_tokens_max")
+    if longest is not None and longest.value is not None:
+        yield sentence("limit_prompt", tokens=ref(longest.figure_id))
+    known = languages(case.book)
+    if known:
+        yield sentence("limit_language", languages=", ".join(known))
+    else:
+        yield sentence("limit_language_unstated")
+    if everything is not None:
+        yield sentence("limit_texts", documents=ref(everything.cells["document_count"]))
+    if case.stage == "pilot":
+        yield sentence("limit_stage_pilot")
+    elif case.stage == "validation":
+        yield sentence("limit_stage_test")
+
+
+def _load(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:
+    batch = max((c.batch for c in measured), default=1)
+    concurrency = max((c.concurrency for c in measured), default=1)
+    if batch == concurrency == 1:
+        yield sentence("limit_one_request")
+    else:
+        yield sentence(
+            "limit_load", batch=ref(case.counted("largest_batch", batch, "largest batch of a configuration")),
+            concurrency=ref(case.counted("largest_concurrency", concurrency, "largest concurrency of a configuration")),
+        )  # fmt: skip
+
+
+def _repetitions(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:
+    if not any(row.labels.get("purpose") == "reference_repeat" for row in case.book.rows("noise")):
+        yield sentence("limit_no_repeat")
+    counts = [c.repetition_count for c in measured if c.repetition_count and c != case.reference]
+    if counts:
+        fewest = case.counted("fewest_repetitions", min(counts), "fewest complete passes of a configuration")
+        yield sentence("limit_repetitions", repetitions=ref(fewest))
+
+
+def _prices(case: Case) -> Iterator[Sentence]:
+    offered = [offered for standing in case.selection.standings for offered in standing.offered]
+    if not any(entry.packages for entry in offered):
+        yield sentence("limit_no_prices")
+        return
+    if any(entry.offer.basis == "example" for entry in offered):
+        yield sentence("limit_example_prices")
+    yield sentence("limit_parallel")
+
+
+def _factors(case: Case, measured: Sequence[Configuration], several: Sequence[str]) -> Iterator[Sentence]:
+    if case.reference is None:
+        return
+    for configuration in measured:
+        if configuration.variant in several and configuration.accepted is not None:
+            yield sentence("limit_factors", left=configuration.label, right=case.reference.label)
+
+
+def not_tested(case: Case) -> list[Sentence]:
+    """Return the parts of a full dossier for which these records hold no evidence."""
+    return list(_untested(case))
+
+
+def _untested(case: Case) -> Iterator[Sentence]:
+    book = case.book
+    measured = [standing.configuration for standing in case.measured if standing.configuration]
+    kinds = {row.labels.get("kind") for row in book.rows("devices")}
+    if kinds <= {"cpu"}:
+        yield sentence("untested_gpu")
+    if all(c.batch == c.concurrency == 1 for c in measured):
+        yield sentence("untested_concurrency")
+    caches = sorted({row.labels["cache"] for row in book.rows("variants") if row.labels.get("cache")})
+    if caches:
+        yield sentence("untested_cache", cache=", ".join(caches))
+    if case.stage != "test":
+        yield sentence("untested_test_set")
+    engines = {row.labels.get("name") for row in book.rows("engines")}
+    if not engines & {"openai"}:
+        yield sentence("untested_server")
+    if {row.labels.get("loop") for row in book.rows("latency")} <= {"closed"}:
+        yield sentence("untested_open_loop")
+    if not any(row.labels.get("phase") == "build" for row in book.rows("memory")):
+        yield sentence("untested_build")
+    for table, key in (
+        ("probes", "untested_probes"),
+        ("reload_checks", "untested_reload"),
+        ("telemetry", "untested_telemetry"),
+        ("perplexity", "untested_perplexity"),
+        ("memory", "untested_memory"),
+    ):
+        if not book.rows(table):
+            yield sentence(key)

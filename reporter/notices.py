@@ -1,0 +1,165 @@
+"""What a reader must know beside the answer: records left out, noise, origins, unstable rules, unusable offers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from .book import ref
+from .case import Case
+from .dossier import Sentence
+from .load import Store
+from .packages import Mismatch
+from .selection import Offered, Standing
+from .stability import unstable_gates
+from .wording import sentence
+
+
+def notices(case: Case, store: Store, *, objective_declared: bool | None) -> list[Sentence]:
+    """Return the notices: about records, about the measurement, about the objective and about offers."""
+    return [
+        *_files(case, store),
+        *_noise(case),
+        *_answers(case),
+        *_variants(case),
+        *_unsteady(store),
+        *_unstable(case),
+        *_failures(case),
+        *_objective(case, objective_declared),
+        *_offers(case),
+    ]
+
+
+def _files(case: Case, store: Store) -> Iterator[Sentence]:
+    aside = Counter((entry.file, entry.rule) for entry in store.set_aside if entry.line is not None)
+    first: dict[tuple[Path, str], int] = {}
+    for entry in store.set_aside:
+        first.setdefault((entry.file, entry.rule), entry.line or 1)
+    for (file, rule), lines in sorted(aside.items()):
+        if rule == "torn-tail":
+            yield sentence("notice_torn_tail", file=file.name)
+            continue
+        count = case.book.given(f"notices/{file.name}~{rule}/lines", lines, "records", "measured")
+        yield sentence(
+            "notice_set_aside", lines=ref(count), file=file.name, rule=rule, first=str(first[file, rule])
+        )  # fmt: skip
+    for path in store.newer_files:
+        yield sentence("notice_newer_file", file=path.name)
+    for path in store.open_files:
+        yield sentence("notice_open_file", file=path.name)
+    for report in store.files:
+        broken = next((line for line, problem in report.errors if problem.rule == "chain"), None)
+        if broken is not None:
+            yield sentence("notice_chain", file=report.path.name, line=str(broken))
+    if store.duplicate_count:
+        count = case.book.given("notices/all/duplicate_records", store.duplicate_count, "records", "measured")
+        yield sentence("notice_duplicates", records=ref(count))
+    plans = case.book.given(
+        "notices/all/plans", len({r.header.plan_id for r in store.files if r.header}), "count", "measured"
+    )
+    if case.book.figures[plans].value != 1:
+        yield sentence("notice_plans", plans=ref(plans))
+
+
+def _noise(case: Case) -> Iterator[Sentence]:
+    for row in case.book.rows("noise"):
+        if row.labels.get("purpose") != "reference_repeat":
+            continue
+        documents, flipped = row.cells["document_count"], row.cells["flipped_documents"]
+        if case.book.whole(row, "flipped_documents"):
+            yield sentence("notice_noise", documents=ref(documents), flipped=ref(flipped))
+        else:
+            yield sentence("notice_noise_none", documents=ref(documents))
+
+
+def _answers(case: Case) -> Iterator[Sentence]:
+    for row in case.book.rows("quality_warnings"):
+        affected, documents = ref(row.cells["affected_documents"]), ref(row.cells["document_count"])
+        label = row.labels["label"]
+        if row.labels["rule"] == "unparseable_share":
+            yield sentence("notice_unparseable", label=label, unparseable=affected, documents=documents)
+        elif row.labels["rule"] == "truncated_share":
+            yield sentence("notice_truncated", label=label, truncated=affected, documents=documents)
+
+
+def _variants(case: Case) -> Iterator[Sentence]:
+    origins: dict[str, list[str]] = {}
+    for row in case.book.rows("variants"):
+        if row.labels.get("origin"):
+            origins.setdefault(row.labels["origin"], []).append(row.labels["label"])
+    for origin, labels in origins.items():
+        yield sentence("notice_origin", label=", ".join(dict.fromkeys(labels)), origin=origin)
+    for row in case.book.rows("variants"):
+        if row.labels.get("deviations"):
+            yield sentence("notice_deviation", label=row.labels["label"], deviation=row.labels["deviations"])
+
+
+def _unsteady(store: Store) -> Iterator[Sentence]:
+    found = store.con.execute(
+        "select distinct label from counted_passes where is_steady = false order by label"
+    ).fetchall()
+    for (label,) in found:
+        yield sentence("notice_unsteady", label=label)
+
+
+def _unstable(case: Case) -> Iterator[Sentence]:
+    gates = case.lock.trial.gates
+    for entry in unstable_gates(case.book, gates, case.selection.standings, case.reference):
+        yield sentence("notice_not_stable", label=entry.label, rule=entry.subset or "@" + entry.rule)
+    if gates.decide_by == "interval":
+        yield sentence("notice_interval")
+
+
+def _failures(case: Case) -> Iterator[Sentence]:
+    failures = len(case.book.rows("failures"))
+    if failures:
+        count = case.book.given("notices/all/failures", failures, "records", "measured")
+        yield sentence("notice_failures", failures=ref(count))
+    attempts = sum(row.labels.get("outcome") != "completed" for row in case.book.rows("passes"))
+    if attempts:
+        count = case.book.given("notices/all/attempts", attempts, "passes", "measured")
+        yield sentence("notice_attempts", attempts=ref(count))
+
+
+def _objective(case: Case, declared: bool | None) -> Iterator[Sentence]:
+    if case.campaign is not None:
+        yield sentence("notice_objective_before" if declared else "notice_objective_after")
+
+
+def _offers(case: Case) -> Iterator[Sentence]:
+    if case.campaign is None:
+        return
+    used = {name for candidate in case.campaign.candidates for name in candidate.offers}
+    examples = [offer.id for offer in case.campaign.offers if offer.basis == "example" and offer.id in used]
+    if examples:
+        yield sentence("notice_example_prices", offers=", ".join(examples))
+    as_of = "~" + case.campaign.as_of.isoformat()
+    for offer in case.campaign.offers:
+        if offer.id in used and not offer.retrieved <= case.campaign.as_of <= offer.valid_until:
+            first, last = "~" + offer.retrieved.isoformat(), "~" + offer.valid_until.isoformat()
+            yield sentence("notice_expired", offer=offer.id, first=first, last=last, as_of=as_of)
+    for standing in case.selection.standings:
+        if standing.candidate is not None and not standing.candidate.offers:
+            yield sentence("notice_unknown_offer", candidate=standing.label)
+        for offered in standing.offered:
+            yield from _offer(standing, offered)
+
+
+def _offer(standing: Standing, offered: Offered) -> Iterator[Sentence]:
+    offer = offered.offer
+    if offered.mismatch is not None:
+        yield _mismatch(offer.id, offered.mismatch, standing.label)
+        return
+    several = re.search(r" x ([0-9]+)$", standing.configuration.device) if standing.configuration else None
+    working = int(several[1]) if several else 1
+    if offer.device_count > working:
+        yield sentence("notice_idle_devices", offer=offer.id, offered=str(offer.device_count), used=str(working))
+
+
+def _mismatch(offer: str, mismatch: Mismatch, label: str) -> Sentence:
+    return sentence(
+        f"notice_mismatch_{mismatch.reason}", offer=offer, offered=mismatch.offered, measured=mismatch.measured,
+        label=label,
+    )  # fmt: skip

@@ -1,0 +1,52 @@
+"""Would another repetition flip a rule? Each rule judged again with every repetition of the two passes it compares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from collector.contract.protocol import Gates
+
+from .book import Book
+from .configurations import Configuration
+from .selection import Standing, judged
+
+
+class Unstable(NamedTuple):
+    """A rule whose verdict depends on the repetition."""
+
+    label: str
+    rule: str
+    subset: str | None
+
+
+def unstable_gates(
+    book: Book, gates: Gates, standings: list[Standing], reference: Configuration | None
+) -> list[Unstable]:
+    """Return the rules that some repetition, of the configuration or of its reference, would judge otherwise."""
+    found = []
+    for standing in standings:
+        if standing.configuration is None or not standing.gates:
+            continue
+        for place, gate in enumerate(standing.gates):
+            again = {
+                judged(gates, repeated, repeated_reference)[place].has_passed
+                for repeated in _repetitions(book, standing.configuration)
+                for repeated_reference in (_repetitions(book, reference) if reference else [None])
+            }
+            if not again <= {gate.has_passed}:
+                found.append(Unstable(standing.label, gate.rule, gate.subset))
+    return found
+
+
+def _repetitions(book: Book, configuration: Configuration) -> list[Configuration]:
+    """Return the configuration as each of its counted passes shows it."""
+    repeated = []
+    for row in book.rows("quality_repetitions"):
+        if row.labels.get("configuration_key") != configuration.key:
+            continue
+        subsets = dict(configuration.subsets)
+        for name, (_, documents) in configuration.subsets.items():
+            accepted = book.whole(book.row("subset_repetitions", f"{row.key}~subset~{name}"), "accepted_documents")
+            subsets[name] = (accepted or 0, documents)
+        repeated.append(configuration._replace(accepted=book.whole(row, "accepted_documents"), subsets=subsets))
+    return repeated

@@ -1,0 +1,56 @@
+"""The verdicts for a terminal: the decision in lines, the candidates as one table."""
+
+from __future__ import annotations
+
+from rich.table import Table
+from rich.text import Text
+
+from .dossier import Dossier, Row
+from .figure_text import EN_DASH
+from .render import View, shipped_words
+from .translate import N_, Translator
+
+
+def summary_lines(dossier: Dossier, lang: str) -> list[str]:
+    """Return question, recommendation, reasons and notices as lines of text."""
+    view = _view(dossier, lang)
+    decision = dossier.decision
+    said = [decision.recommendation, *decision.reasons]
+    return [
+        dossier.question,
+        *(view.say_plain(sentence) for sentence in said),
+        *(f"{view.tr.text(N_('note'))}: {view.say_plain(notice)}" for notice in dossier.notices),
+    ]
+
+
+def summary_table(dossier: Dossier, lang: str) -> Table:
+    """Return one row per candidate: accepted of all, in each subset, memory peak, corpus time, price, verdict."""
+    view = _view(dossier, lang)
+    headings = [N_("configuration"), N_("accepted"), N_("memory peak"), N_("corpus time"), N_("price, net")]
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for place, heading in enumerate([*headings[:2], *view.subsets(), *headings[2:]]):
+        table.add_column(view.tr.text(heading), justify="right" if place else "left")
+    table.add_column(view.tr.text(N_("verdict")))
+    for row in view.rows("candidates"):
+        counted = [_of(view, row, "accepted_documents", "document_count")]
+        counted += [_of(view, row, f"subset_accepted:{name}", f"subset_documents:{name}") for name in view.subsets()]
+        rest = [_value(view, row, column) for column in ("peak_bytes", "corpus_hours", "package_price")]
+        verdict = view.say_plain(row.sentences[0])
+        style = "dim" if row.labels["status"] in ("rejected", "failed", "not_measured") else ""
+        cells = [row.labels["label"], *counted, *rest, verdict]
+        table.add_row(*(Text(cell) for cell in cells), style="bold" if row.labels["status"] == "recommended" else style)
+    return table
+
+
+def _view(dossier: Dossier, lang: str) -> View:
+    return View(dossier, Translator(lang), shipped_words(), "screen")
+
+
+def _value(view: View, row: Row, column: str) -> str:
+    figure = view.figure(row, column)
+    return view.text.in_sentence(figure) if figure is not None else EN_DASH
+
+
+def _of(view: View, row: Row, part: str, whole: str) -> str:
+    value, total = _value(view, row, part), _value(view, row, whole)
+    return value if EN_DASH in (value, total) else f"{value} / {total}"
