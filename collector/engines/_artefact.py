@@ -123,7 +123,7 @@ def _write_whole(path: Path, text: str) -> None:
 
 
 def origin_words(setup: EngineSetup, folder: Path | None, *, is_dequantized: bool) -> str | None:
-    """Return how the weights came to be: the folder's origin.json, the GGUF file's own formats, the protocol's words."""
+    """Return how the weights came to be: the folder's origin.json, the GGUF file's formats, the protocol's words."""
     words = []
     if folder is not None:
         words += _written_origin(folder)

@@ -17,6 +17,7 @@ from collector.contract.errors import DeviceFault, DossierError, MissingDependen
 from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import FailureCause, ObservedAt, Phase
 from collector.memory import resolved_device
+from collector.worker_faults import cause_of
 
 from ._artefact import Artefact, find_artefact
 from ._decode import Decoded, GreedyDecoder
@@ -129,9 +130,9 @@ class TransformersEngine:
         Memory and device faults are raised: they end the pass. Any other fault fails its request only.
         """
         for prompt in prompts:
-            yield self._answer(prompt)
+            yield self._answer(prompt, phase)
 
-    def _answer(self, prompt: EncodedPrompt) -> Answer:
+    def _answer(self, prompt: EncodedPrompt, phase: Phase) -> Answer:
         loaded, decoder = self._loaded()
         generation = self._setup.generation
         intended_ns = self._clock.monotonic_ns()
@@ -151,12 +152,13 @@ class TransformersEngine:
                 limit_ns=round(self._setup.limits.request_s * 1e9),
             )
         except Exception as fault:
-            if ends_the_pass(fault):
+            cause = cause_of(fault, phase)
+            if _ends_the_pass(fault, cause):
                 raise
             return Answer(
                 prompt=prompt, intended_ns=intended_ns, sent_ns=intended_ns, done_ns=self._clock.monotonic_ns(),
                 token_count_source="token_ids", finish_reason="error", request_outcome="failed",
-                failure_cause=_cause(fault), failure_message=str(fault), exception_class=type(fault).__name__,
+                failure_cause=cause, failure_message=str(fault), exception_class=type(fault).__name__,
             )  # fmt: skip
         return self._answered(prompt, intended_ns, decoded, loaded.encoder)
 
@@ -188,25 +190,10 @@ class TransformersEngine:
         return self._parts
 
 
-def ends_the_pass(fault: Exception) -> bool:
+def _ends_the_pass(fault: Exception, cause: FailureCause) -> bool:
     """True for a fault after which further requests would only fail too: memory is gone or the device is lost."""
-    import torch
-
-    device_faults = tuple(
-        kind
-        for name in ("OutOfMemoryError", "AcceleratorError")
-        if isinstance(kind := getattr(torch, name, None), type)
-    )
-    if isinstance(fault, (MemoryError, *device_faults)):
-        return True
-    # The processor's allocator has no exception of its own.
-    return isinstance(fault, RuntimeError) and any(
-        words in str(fault).lower() for words in ("can't allocate memory", "not enough memory", "cuda error")
-    )
-
-
-def _cause(fault: Exception) -> FailureCause:
-    return "missing_operator" if isinstance(fault, NotImplementedError) else "engine_error"
+    names = {kind.__name__ for kind in type(fault).__mro__}
+    return cause == "out_of_memory" or "AcceleratorError" in names or "CUDA error" in str(fault)
 
 
 def _encoder(artefact: Artefact) -> TemplateEncoder:
