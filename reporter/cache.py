@@ -15,7 +15,8 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 import duckdb
 import msgspec
@@ -54,7 +55,7 @@ def contract_digest() -> str:
 
 
 class Cache:
-    """A folder of checked run files."""
+    """A folder of checked run files; a context manager."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -62,6 +63,17 @@ class Cache:
         except OSError as error:
             raise _not_writable(folder, error) from None
         self.folder = folder.resolve()
+        self._con = duckdb.connect(":memory:")
+        self._con.execute("set temp_directory = ?", [str(self.folder / f"spill-{secrets.token_hex(8)}")])
+
+    def close(self) -> None:
+        self._con.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
     def entry(self, path: Path) -> Entry:
         """Return the file's report and its Parquet, made now unless the cache has both.
@@ -86,7 +98,7 @@ class Cache:
         if not report.record_count:
             return Entry(report, None)
         parquet = self.folder / f"{stem}.parquet"
-        return Entry(report, parquet) if _row_count(parquet) == report.record_count else None
+        return Entry(report, parquet) if self._row_count(parquet) == report.record_count else None
 
     def _made(self, path: Path) -> Entry:
         try:
@@ -108,12 +120,31 @@ class Cache:
             if report.problems:
                 source = _good_lines(source, work / "good.jsonl")
             parquet = self.folder / f"{stem}.parquet"
-            _publish(parquet, lambda place: _to_parquet(source, place))
-            if _row_count(parquet) != report.record_count:
+            _publish(parquet, lambda place: self._to_parquet(source, place))
+            if self._row_count(parquet) != report.record_count:
                 parquet.unlink(missing_ok=True)
                 raise DossierError(f"{path} changed while it was read", next_step="run the command again")
         _publish(self.folder / f"{stem}.json", lambda place: place.write_bytes(_encode_report(report)))
         return Entry(report._replace(path=path), parquet)
+
+    def _to_parquet(self, source: Path, target: Path) -> None:
+        """Convert good lines in one typed scan; the chain's `prev` was checked and is left behind."""
+        types = ", ".join(
+            f'"{name}": {_quoted(kind)}' for name, kind in columns.duckdb_columns().items() if name != "prev"
+        )
+        self._con.execute(
+            f"copy (select * from read_json({_quoted(str(source))}, format = 'newline_delimited', "
+            f"auto_detect = false, columns = {{{types}}}, maximum_object_size = {2 * MAX_LINE_BYTES})) "
+            f"to {_quoted(str(target))} (format parquet, compression zstd)"
+        )
+
+    def _row_count(self, parquet: Path) -> int | None:
+        """Return the rows of a Parquet file by its own footer; null where it is none."""
+        try:
+            found = self._con.execute("select count(*) from read_parquet(?)", [str(parquet)]).fetchone()
+        except duckdb.Error:
+            return None
+        return int(found[0]) if found else None
 
 
 def _ends_in_seal(path: Path) -> bool:
@@ -129,27 +160,6 @@ def _good_lines(source: Path, target: Path) -> Path:
             if line.record is not None:
                 stream.write(line.raw + b"\n")
     return target
-
-
-def _to_parquet(source: Path, target: Path) -> None:
-    with duckdb.connect(":memory:") as con:
-        con.execute("set temp_directory = ?", [str(target.parent / f"spill-{secrets.token_hex(8)}")])
-        types = ", ".join(f'"{name}": {_quoted(kind)}' for name, kind in columns.duckdb_columns().items())
-        con.execute(
-            f"copy (select * from read_json({_quoted(str(source))}, format = 'newline_delimited', "
-            f"auto_detect = false, columns = {{{types}}}, maximum_object_size = {2 * MAX_LINE_BYTES})) "
-            f"to {_quoted(str(target))} (format parquet, compression zstd)"
-        )
-
-
-def _row_count(parquet: Path) -> int | None:
-    """Return the rows of a Parquet file by its own footer; null where it is none."""
-    try:
-        with duckdb.connect(":memory:") as con:
-            found = con.execute("select count(*) from read_parquet(?)", [str(parquet)]).fetchone()
-    except duckdb.Error:
-        return None
-    return int(found[0]) if found else None
 
 
 def _publish(target: Path, write: Callable[[Path], object]) -> None:

@@ -101,14 +101,14 @@ def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None) -> Sto
 
     Raises DossierError where a path does not exist, holds no run file or cannot be read.
     """
-    cache = Cache(cache_dir or default_cache_dir())
     entries: dict[str, Entry] = {}
     copies: list[tuple[Path, Path]] = []
-    for path in record_files(paths):
-        entry = cache.entry(path)
-        first = entries.setdefault(entry.report.sha256, entry)
-        if first is not entry:
-            copies.append((path, first.report.path))
+    with Cache(cache_dir or default_cache_dir()) as cache:
+        for path in record_files(paths):
+            entry = cache.entry(path)
+            first = entries.setdefault(entry.report.sha256, entry)
+            if first is not entry:
+                copies.append((path, first.report.path))
     reports = [entry.report for entry in entries.values()]
     con = _connect(cache.folder, sorted({entry.parquet for entry in entries.values() if entry.parquet}))
     duplicates = _create_views(con)
@@ -137,7 +137,9 @@ def _connect(folder: Path, parquets: list[Path]) -> duckdb.DuckDBPyConnection:
             f"from read_parquet([{listed}])"
         )
     else:
-        typed = ", ".join(f'cast(null as {kind}) as "{name}"' for name, kind in columns.duckdb_columns().items())
+        typed = ", ".join(
+            f'cast(null as {kind}) as "{name}"' for name, kind in columns.duckdb_columns().items() if name != "prev"
+        )
         con.execute(f"create view records as select {typed}, 0 as file_row, '' as file where false")
     return con
 

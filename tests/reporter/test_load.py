@@ -288,14 +288,21 @@ def test_d22_no_field_that_is_missing_ends_in_a_traceback(tmp_path: Path, campai
     written = campaign_records(tmp_path / "runs", documents=4, critical=1, is_sealed=False)
     lines = written.path.read_bytes().splitlines()
     place = next(i for i, line in enumerate(lines) if b'"phase":"measure"' in line and b'"kind":"request"' in line)
-    for name in msgspec.json.decode(lines[place]):
+    names = list(msgspec.json.decode(lines[place]))
+    for name in names:
         cut = msgspec.json.decode(lines[place])
         del cut[name]
-        path = tmp_path / f"{name}.jsonl"
+        path = tmp_path / "cut" / f"{name}.jsonl"
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"\n".join([*lines[:place], msgspec.json.encode(cut), *lines[place + 1 :]]) + b"\n")
-        with load.open_records([path]) as store:
-            assert {item.line for item in store.set_aside} <= {place + 1}
-            assert one(store, "select count(*) from records") == len(lines) - len(store.set_aside)
+    with load.open_records([tmp_path / "cut"]) as store:
+        costly = {item.file.stem for item in store.set_aside}
+        assert {"kind", "seq", "pass_id", "request_outcome"} <= costly
+        assert costly.isdisjoint({"output_tokens", "sent_ns", "missing", "prompt_hmac"})
+        assert {item.line for item in store.set_aside} == {place + 1}
+        assert {report.path.stem: report.record_count for report in store.files} == {
+            name: len(lines) - (name in costly) for name in names
+        }
 
 
 def test_a_torn_last_line_is_left_out_and_the_file_called_open(tmp_path: Path, campaign_records: Kit) -> None:
