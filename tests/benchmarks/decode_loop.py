@@ -1,0 +1,106 @@
+"""Decode speed of the engine's loop against `model.generate`, interleaved in one run: prints the ratio of medians.
+
+    python tests/benchmarks/decode_loop.py --cache .cache [--threads 1] [--rounds 6] [--tokens 48]
+
+Decode: tokens after the first, by the stamps of each token; generate's come from a streamer, called once per token. Total: whole calls. Each round asks both, in the order ABBA, for the same prompt and as many tokens: the end
+token is switched off for both. A ratio above 1 means that the engine's loop is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from collector.clock import SystemClock
+from collector.engines._decode import GreedyDecoder
+from collector.starter.demo_model import ensure
+
+WANTED = 0.98
+PROMPT = "Receipt 17, Taxi Nord, 5 March 2026, total 42.10 EUR. Give date, amount and category as one JSON object. "
+
+
+class Speed(NamedTuple):
+    """Tokens per second of one call."""
+
+    decode: float
+    total: float
+
+
+class Stamps:
+    """A streamer that keeps the time of each token; the first put is the prompt."""
+
+    def __init__(self) -> None:
+        self.ns: list[int] = []
+
+    def put(self, _: Any) -> None:
+        self.ns.append(time.perf_counter_ns())
+
+    def end(self) -> None: ...
+
+
+def by_loop(decoder: GreedyDecoder, ids: list[int], tokens: int) -> Speed:
+    began = time.perf_counter_ns()
+    decoded = decoder.decode(ids, max_new_tokens=tokens, limit_ns=10**15)
+    return speed(decoded.stamps_ns, began, tokens)
+
+
+def by_generate(model: Any, ids: list[int], tokens: int) -> Speed:
+    prompt = torch.tensor([ids], device=model.device)
+    stamps = Stamps()
+    began = time.perf_counter_ns()
+    model.generate(
+        prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=tokens, streamer=stamps
+    )
+    return speed(stamps.ns[1:], began, tokens)
+
+
+def speed(stamps_ns: list[int], began_ns: int, tokens: int) -> Speed:
+    assert len(stamps_ns) == tokens
+    ended_ns = time.perf_counter_ns()
+    return Speed((tokens - 1) * 1e9 / (stamps_ns[-1] - stamps_ns[0]), tokens * 1e9 / (ended_ns - began_ns))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--tokens", type=int, default=48)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    folder = ensure(options.cache)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model.generation_config.eos_token_id = None
+    decoder = GreedyDecoder(model, device="cpu", clock=SystemClock())
+    ids = AutoTokenizer.from_pretrained(folder)(PROMPT * 4).input_ids
+    by_loop(decoder, ids, options.tokens)
+    by_generate(model, ids, options.tokens)
+    ours: list[Speed] = []
+    library: list[Speed] = []
+    for _ in range(options.rounds):
+        ours.append(by_loop(decoder, ids, options.tokens))
+        library.append(by_generate(model, ids, options.tokens))
+        library.append(by_generate(model, ids, options.tokens))
+        ours.append(by_loop(decoder, ids, options.tokens))
+    for name in Speed._fields:
+        mine = [getattr(each, name) for each in ours]
+        theirs = [getattr(each, name) for each in library]
+        ratio = statistics.median(mine) / statistics.median(theirs)
+        sys.stdout.write(
+            f"{name}: loop {statistics.median(mine):.2f} tokens/s ({min(mine):.2f} to {max(mine):.2f}), generate "
+            f"{statistics.median(theirs):.2f} ({min(theirs):.2f} to {max(theirs):.2f}), ratio {ratio:.3f}, "
+            f"wanted at least {WANTED}: {'met' if ratio >= WANTED else 'NOT met'}\n"
+        )
+    sys.stdout.write(f"{len(ours)} calls each, {len(ids)} prompt tokens, {options.threads} thread(s)\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The real demo model: same tokens as generate on the starter's documents, and an origin that says 4-bit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import collector
+from collector.clock import SystemClock
+from collector.contract.protocol import Generation, Model
+from collector.documents import read_documents, render_prompt
+from collector.engines.transformers_engine import create
+from collector.protocol_check import load_protocol
+from collector.starter.demo_model import cached_folder
+
+pytestmark = pytest.mark.slow
+STARTER = Path(collector.__file__).parent / "starter"
+CACHE = Path(os.environ.get("GPU_DOSSIER_CACHE", STARTER.parent.parent / ".cache"))
+LIMIT = 24
+
+
+@pytest.fixture(scope="module")
+def demo_folder() -> Path:
+    folder = cached_folder(CACHE)
+    if folder is None:
+        pytest.skip(f"no demo model in {CACHE}; make it: python -m collector.starter.demo_model --cache {CACHE}")
+    return folder
+
+
+def test_token_ids_equal_generate_on_40_documents_of_the_starter(
+    demo_folder: Path, make_setup: Callable[..., Any]
+) -> None:
+    import msgspec
+
+    setup = msgspec.structs.replace(
+        make_setup(), model=Model(id=str(demo_folder)), generation=Generation(max_new_tokens=LIMIT)
+    )
+    engine = create(setup, SystemClock())
+    engine.load()
+    protocol = load_protocol(STARTER / "protocol.toml").protocol
+    documents = [entry.document for entry in read_documents(STARTER / "documents.jsonl").entries]
+    prompts = engine.encode([render_prompt(protocol.task, document) for document in documents])
+    assert len(prompts) >= 40
+    loaded, decoder = engine._loaded()
+    differing = []
+    for prompt in prompts[:40]:
+        ours = decoder.decode(prompt.token_ids, max_new_tokens=LIMIT, limit_ns=10**12).token_ids
+        ids = torch.tensor([prompt.token_ids])
+        whole = loaded.model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=LIMIT)
+        if ours != whole[0, ids.shape[1] :].tolist():
+            differing.append(prompt.document_id)
+    assert differing == []
+
+
+def test_the_descriptor_says_4_bit_dequantized_and_weighs_float32(
+    demo_folder: Path, make_setup: Callable[..., Any]
+) -> None:
+    import msgspec
+
+    engine = create(msgspec.structs.replace(make_setup(), model=Model(id=str(demo_folder))), SystemClock())
+    engine.load()
+    variant, _ = engine.observe("loaded")
+    assert (variant.origin or "").startswith("stored as 4-bit Q4_1 (210 tensors Q4_1, ")
+    assert (variant.origin or "").endswith("dequantized to float32")
+    assert variant.parameter_count == 134_515_008
+    assert variant.weight_bytes == variant.claimed_weight_bytes == 538_060_288
+    assert "origin.json" in variant.file_digests
