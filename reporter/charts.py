@@ -19,8 +19,9 @@ SCOPES = ("process", "device", "reserved", "allocated", "host")
 class ChartMaker:
     """Draws the charts of one dossier in one language. A chart that has no evidence is None."""
 
-    def __init__(self, dossier: Dossier, text: FigureText) -> None:
+    def __init__(self, dossier: Dossier, text: FigureText, *, with_narrow: bool = True) -> None:
         self.dossier = dossier
+        self.with_narrow = with_narrow
         self.text = text
         self.tr = text.tr
 
@@ -32,7 +33,7 @@ class ChartMaker:
         return self.dossier.figures[row.cells[key]] if key in row.cells else None
 
     def both(self, draw: Callable[[bool], str]) -> dict[str, str]:
-        return {"wide": draw(False), "narrow": draw(True)}
+        return {"wide": draw(False), "narrow": draw(True) if self.with_narrow else ""}
 
     def tell(self, message: str, **parameters: str) -> str:
         return self.tr.text(message) % parameters if parameters else self.tr.text(message)
@@ -132,14 +133,14 @@ class ChartMaker:
             y, last = 0.0, None
             for row, phase in zip(rows, phases, strict=True):
                 if (name := row.labels.get("label", "")) != last:
-                    y += 20 if last is not None else 8
+                    y += 17 if last is not None else 8
                     board.notes.append(Note(y, name, pixel=-board.label_width, weight=500))
                     y, last = y + 15, name
                 board.row_label(y, phase, colour=QUIET)
                 self._lollipop(
                     board, y, self.figure(row, "peak_bytes"), scale, is_main=row.labels.get("phase") == "measure"
                 )
-                y += 14
+                y += 13
             board.height = y + 2
             unit = self.tr.text(scale.unit_word)
             return board.svg((0.0, top * 1.02), self.tell(N_("peak, %(unit)s"), unit=unit))
@@ -240,7 +241,7 @@ class ChartMaker:
             for row, name in zip(rows, names, strict=True):
                 group = " · ".join(v for k in ("candidate", "offer") if (v := row.labels.get(k)))
                 if group != last:
-                    y += 20 if last is not None else 8
+                    y += 17 if last is not None else 8
                     board.notes.append(Note(y, group, pixel=-board.label_width, weight=500))
                     y, last = y + 15, group
                 board.row_label(y, name, colour=QUIET)

@@ -24,7 +24,7 @@ LINE_HEIGHT = 12
 
 
 class Chart(NamedTuple):
-    """A drawn chart: the same picture wide (paper, desk) and narrow (telephone), and its numbers in words."""
+    """A drawn chart: the same picture wide (paper, desk) and narrow (telephone; empty on paper), its numbers in words."""
 
     chart_id: str
     title: str
@@ -117,7 +117,7 @@ class Board:
         )
         x = alt.X("x:Q", scale=alt.Scale(domain=list(domain), nice=False), axis=axis)
         chart = alt.layer(*self._layers(x, y, domain)).properties(width=self.width, height=self.height)
-        spec = chart.configure(background="transparent", font=FONT, **_CONFIG).to_dict()
+        spec = chart.configure(background="transparent", font=FONT, **_CONFIG).to_dict(validate=False)
         _register_fonts()
         symbols = self.tr.locale.number_symbols["latn"]
         numbers = {"decimal": symbols["decimal"], "thousands": symbols["group"], "grouping": [3], "currency": ["", ""]}
@@ -207,7 +207,7 @@ def finished(chart_id: str, title: str, description: str, *, wide: str, narrow: 
     """Return both pictures fit for a page."""
 
     def fit(svg: str, width: str) -> str:
-        return fit_for_page(
+        return svg and fit_for_page(
             svg,
             chart_id=f"{chart_id}-{width}",
             title=title,

@@ -60,7 +60,7 @@ def scale_of(figures: Sequence[Figure]) -> Scale:
         return _time_scale(unit, sizes)
     if unit == "percentage_points":
         return Scale(_PLAIN[unit], 1, 1, is_signed=True)
-    if unit == "percent":
+    if unit in ("percent", "days"):
         return Scale(_PLAIN[unit], 1, 1)
     return Scale(_PLAIN.get(unit, ""), 1, _decimals(sizes, most=2))
 
@@ -80,7 +80,7 @@ def _decimals(sizes: Iterable[float], *, most: int) -> int:
     if not values:
         return 1
     wanted = 2 - math.floor(math.log10(min(values)))
-    room = 4 - math.floor(math.log10(max(values)))
+    room = 3 - math.floor(math.log10(max(values)))
     return max(0, min(wanted, room, most))
 
 
@@ -140,9 +140,9 @@ class FigureText:
     def basis(self, figure: Figure) -> str:
         return self.tr.text(BASIS_WORDS[figure.basis, figure.is_derived])
 
-    def word(self, label: str) -> str:
+    def word(self, label: str, *, prefix: str = "") -> str:
         """Return a vocabulary word in the language, or the label itself where it is data."""
-        message = WORDS.get(label)
+        message = WORDS.get(f"{prefix}:{label}" if prefix else label)
         return self.tr.text(message) if message else label
 
     def reason(self, figure: Figure) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .dossier import Figure, Row
 from .figure_text import FigureText, Scale, scale_of
-from .translate import N_
 
+NAMED_BY_HEADING = ("count", "documents", "records", "packages", "requests", "passes", "corpora")
+"""Units whose word would repeat the column's heading."""
 NOWHERE = Scale("", 1, 0)
 
 
@@ -17,23 +18,25 @@ NOWHERE = Scale("", 1, 0)
 class Column:
     """What a template asks for: a label or a figure of each row, under a heading already translated.
 
-    kind: `label` (data, printed as it is), `word` (a vocabulary word), `figure`, `moment` (a UTC stamp), `digest`
-    (shortened), `verdict` (the row's first sentence).
+    kind: `auto` (a figure where any row has a cell of that name, else a label), `label` (data, printed as it is),
+    `word` (a vocabulary word), `figure`, `moment` (a UTC stamp), `date`, `digest` (shortened).
+    prefix: vocabulary of a word that has another meaning elsewhere, e.g. `result` for `result:pass`.
     of: name of the figure that holds the whole (`189` under the head `of 200`, or `189 of 200` where rows differ).
     """
 
     key: str
     heading: str
-    kind: str = "figure"
+    kind: str = "auto"
     of: str | None = None
     with_interval: bool = False
     is_optional: bool = False
     is_wide: bool = False
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
 class Head:
-    """The head of one printed column."""
+    """The head of one printed column; role `value`, or `interval` or `basis` beside the value's own column."""
 
     column: Column
     heading: str
@@ -51,14 +54,13 @@ class Head:
 
 @dataclass(frozen=True)
 class Cell:
-    """One printed cell; `role` is `value` or `interval`."""
+    """One printed cell."""
 
     head: Head
     text: str
     figure: Figure | None = None
     whole: Figure | None = None
     whole_text: str = ""
-    basis: str = ""
     is_missing: bool = False
 
 
@@ -101,7 +103,8 @@ class GridMaker:
     def grid(self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None) -> Grid:
         """Return the table; columns marked optional are left out where no row has a value."""
         shown = list(rows[: self.most_rows])
-        kept = [c for c in columns if not c.is_optional or any(self._has(row, c) for row in rows)]
+        known = [self._known(c, rows) for c in columns]
+        kept = [c for c in known if not c.is_optional or any(self._has(row, c) for row in rows)]
         heads = [head for column in kept for head in self._heads(column, shown)]
         printed: list[GridRow] = []
         last: str | None = None
@@ -111,11 +114,16 @@ class GridMaker:
             last = name
         return Grid(heads, printed, len(shown), len(rows), self._missing(shown, kept), self._level(shown, kept))
 
+    def _known(self, column: Column, rows: Sequence[Row]) -> Column:
+        if column.kind != "auto":
+            return column
+        return replace(column, kind="figure" if any(column.key in row.cells for row in rows) else "label")
+
     def _has(self, row: Row, column: Column) -> bool:
         if column.kind == "figure":
             figure = self.figure(row, column.key)
             return figure is not None and figure.value is not None
-        return bool(row.labels.get(column.key) or (column.kind == "verdict" and row.sentences))
+        return bool(row.labels.get(column.key))
 
     def _column_figures(self, rows: Sequence[Row], key: str | None) -> list[Figure]:
         found = (self.figure(row, key) for row in rows)
@@ -138,11 +146,15 @@ class GridMaker:
             basis=self._uniform_basis(figures),
             scale=scale,
         )
-        has_interval = column.with_interval and any(f.interval for f in figures)
-        return [head, Head(column, column.heading, role="interval", scale=scale)] if has_interval else [head]
+        heads = [head]
+        if column.with_interval and any(f.interval for f in figures):
+            heads.append(Head(column, column.heading, role="interval", scale=scale))
+        if figures and not head.basis:
+            heads.append(Head(column, column.heading, role="basis"))
+        return heads
 
     def _one_unit(self, figures: Sequence[Figure]) -> bool:
-        return len({(f.unit, f.currency) for f in figures}) == 1 and figures[0].unit not in ("count", "documents")
+        return len({(f.unit, f.currency) for f in figures}) == 1 and figures[0].unit not in NAMED_BY_HEADING
 
     def _uniform_whole(self, column: Column, rows: Sequence[Row]) -> Figure | None:
         wholes = self._column_figures(rows, column.of)
@@ -159,10 +171,12 @@ class GridMaker:
         figure = self.figure(row, column.key)
         if head.role == "interval":
             return Cell(head, self.text.interval(figure, head.scale) if figure else "", figure)
+        if head.role == "basis":
+            return Cell(head, self.text.basis(figure) if figure and figure.value is not None else "", figure)
         if figure is None or figure.value is None:
             return Cell(head, self.text.reason(figure) if figure else "", figure, is_missing=True)
         scale = head.scale if head.unit or column.of else None
-        if scale is None and figure.unit in ("count", "documents"):
+        if scale is None and figure.unit in NAMED_BY_HEADING:
             scale = head.scale
         whole = self.figure(row, column.of) if column.of and not head.of else None
         text = self.text.value(figure, scale)
@@ -174,13 +188,12 @@ class GridMaker:
             figure,
             whole,
             self.text.value(whole) if whole else "",
-            basis="" if head.basis else self.text.basis(figure),
         )
 
     def _label(self, row: Row, column: Column) -> str:
         value = row.labels.get(column.key, "")
         if column.kind == "word":
-            return self.text.word(value)
+            return self.text.word(value, prefix=column.prefix)
         if column.kind == "moment":
             return self.text.tr.moment(value) if value else ""
         if column.kind == "date":
@@ -212,4 +225,12 @@ def column(key: str, heading: str, **more: Any) -> Column:
     return Column(key, heading, **more)
 
 
-INTERVAL_HEADING = N_("%(level)s %% interval")
+def pivoted(rows: Sequence[Row], *, across: str, cells: Sequence[str], by: Sequence[str]) -> list[Row]:
+    """Return one row per distinct `by` labels; its cells are named `<cell>:<value of the label across>`."""
+    merged: dict[tuple[str, ...], Row] = {}
+    for row in rows:
+        key = tuple(row.labels.get(label, "") for label in by)
+        old = merged.get(key, Row(key="~".join(key), labels=dict(zip(by, key, strict=True))))
+        found = {f"{c}:{row.labels.get(across, '')}": row.cells[c] for c in cells if c in row.cells}
+        merged[key] = Row(key=old.key, labels=old.labels, cells={**old.cells, **found})
+    return list(merged.values())

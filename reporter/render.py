@@ -16,11 +16,12 @@ from .charts import ChartMaker
 from .dossier import Dossier, Figure, Row, Sentence
 from .drawing import Chart
 from .figure_text import FigureText
-from .grids import Column, Grid, GridMaker, column, shortened
+from .grids import Column, Grid, GridMaker, column, pivoted, shortened
 from .translate import Translator
+from .vocabulary import WORDS
 
 Medium = Literal["screen", "paper"]
-MOST_ROWS: dict[Medium, int] = {"screen": 400, "paper": 80}
+MOST_ROWS: dict[Medium, int] = {"screen": 400, "paper": 60}
 """Rows of one table that are printed; the rest is in the attached data (a row costs about 10 ms of PDF layout)."""
 LONG_WORD = 28
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -71,7 +72,7 @@ class View:
         self.words = words
         self.medium = medium
         self.grids = GridMaker(dossier.figures, self.text, MOST_ROWS[medium])
-        self.charts = ChartMaker(dossier, self.text)
+        self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen")
         self.sections = sections.present(dossier)
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
 
@@ -85,7 +86,13 @@ class View:
 
     def values(self, table: str, label: str) -> list[str]:
         """Return the distinct values of a label, in the order of the rows."""
-        return list(dict.fromkeys(v for r in self.rows(table) if (v := r.labels.get(label, ""))))
+        return self.distinct(self.rows(table), label)
+
+    def distinct(self, rows: Sequence[Row], label: str) -> list[str]:
+        return list(dict.fromkeys(v for r in rows if (v := r.labels.get(label, ""))))
+
+    def pivot(self, rows: Sequence[Row], across: str, cells: Sequence[str], by: Sequence[str]) -> list[Row]:
+        return pivoted(rows, across=across, cells=cells, by=by)
 
     def grid(self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None) -> Grid:
         return self.grids.grid(rows, columns, group)
@@ -109,6 +116,10 @@ class View:
         first += [f for row in self.rows("candidates") for f in row.cells.values()]
         rest = sorted(set(self.dossier.figures) - set(first))
         return [self.dossier.figures[f] for f in dict.fromkeys([*first, *rest])]
+
+    def is_word(self, label: str) -> bool:
+        """Say whether a label is a vocabulary word, and so is translated."""
+        return label in WORDS
 
     # -- text -----------------------------------------------------------------------------------------------------
 
@@ -152,10 +163,14 @@ class View:
             return Markup('<span class="figure" data-figure="{}">{}</span>').format(parameter[1:], text)
         return escape(text) if text != parameter else self.data(parameter)
 
+    def lines(self, text: str) -> Markup:
+        """Return `name=value; name=value` as data, one pair per line."""
+        return Markup("<br>").join(self.data(part.replace("=", " ", 1)) for part in text.split("; "))
+
     def data(self, text: str) -> Markup:
         """Return a text that is data: never translated, its direction isolated, broken anywhere if it must be."""
         longest = max(map(len, str(text).split()), default=0)
-        css_class = "data long" if longest > LONG_WORD else "data"
+        css_class = "data long" if longest > LONG_WORD else "data short" if len(str(text)) <= LONG_WORD else "data"
         return Markup('<bdi class="{}" translate="no">{}</bdi>').format(css_class, text)
 
     # -- charts ---------------------------------------------------------------------------------------------------
@@ -164,7 +179,7 @@ class View:
         """Return a chart's inline pictures: one for paper, two for screens of both widths."""
         if chart is None:
             return Markup("")
-        return Markup(chart.wide if self.medium == "paper" else chart.wide + chart.narrow)
+        return Markup(chart.wide + chart.narrow)
 
 
 def render(
@@ -201,7 +216,6 @@ def _environment(view: View) -> Environment:
         autoescape=True,
         undefined=StrictUndefined,
         extensions=["jinja2.ext.i18n", "jinja2.ext.do"],
-        trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
@@ -212,6 +226,7 @@ def _environment(view: View) -> Environment:
         date=view.tr.date,
         moment=view.tr.moment,
         data=view.data,
+        lines=view.lines,
         short=shortened,
         say=view.say,
         trace=short_source,

@@ -50,8 +50,9 @@ WORDS: dict[str, str] = {
     "empty": N_("empty"),
     "lost": N_("lost"),
     "gained": N_("gained"),
-    "pass": N_("met"),
-    "fail": N_("not met"),
+    "result:pass": N_("met"),
+    "result:fail": N_("not met"),
+    "pass": N_("pass"),
     # memory scopes and methods
     "allocated": N_("allocated tensors"),
     "reserved": N_("reserved by the allocator"),
