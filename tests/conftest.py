@@ -37,6 +37,7 @@ from collector.contract.records import (
     Warning,
     encode_record,
 )
+from collector.contract.texts import Text, TextsHeader, encode_text, texts_path
 
 MS = 1_000_000
 FIELDS = ("date", "amount", "category")
@@ -225,9 +226,21 @@ class CampaignBuilder:
     def __init__(self, file: RecordFile, lock: p.Lock, device: DeviceScript, stage: str, seed: int) -> None:
         self.file, self.lock, self.device, self.stage = file, lock, device, stage
         self.random = random.Random(seed)
+        self.texts: dict[str, Text] = {}
         self.documents = lock.trial.documents
         self.environment_id = short_id({"host": device.host, "device": device.name})
         self.engine_id = short_id({"engine": "scripted", "version": "1"})
+
+    def text(self, kind: str, text: str, document: str | None = None) -> str:
+        """Keep a text for the texts file; returns its HMAC."""
+        hmac = text_hmac(SALT, text)
+        self.texts.setdefault(hmac, Text(hmac=hmac, text_kind=kind, text=text, document_id=document))
+        return hmac
+
+    def write_texts(self) -> None:
+        header = msgspec.json.encode(TextsHeader(run_id=self.file.run_id, salt_hex=SALT.hex()))
+        lines = [header, *map(encode_text, self.texts.values())]
+        texts_path(self.file.path).write_bytes(b"".join(line + b"\n" for line in lines))
 
     def setup(self) -> None:
         lock, device = self.lock, self.device
@@ -389,7 +402,7 @@ class CampaignBuilder:
         common: dict[str, Any] = {
             "pass_id": pass_id, "phase": phase, "document_id": document_id(index), "is_final": True,
             "intended_ns": clock, "prompt_tokens": prompt_tokens, "token_count_source": "scripted",
-            "prompt_hmac": text_hmac(SALT, f"prompt {index}"), "start_token_count": 1,
+            "prompt_hmac": self.text("prompt", f"prompt {index}", document_id(index)), "start_token_count": 1,
         }  # fmt: skip
         if outcome == "too_long":
             return Request(finish_reason="not_started", request_outcome="too_long", failure_cause="too_long", **common)
@@ -409,7 +422,7 @@ class CampaignBuilder:
             sent_ns=clock, first_chunk_ns=first, first_token_ns=first, last_token_ns=last, done_ns=last + 10_000,
             output_tokens=tokens, finish_reason="length" if outcome == "truncated" else "end_token",
             request_outcome="completed", gap_counts=buckets, gap_max_ns=max(gaps, default=None),
-            answer_hmac=text_hmac(SALT, f"answer {index} {outcome}"), **common,
+            answer_hmac=self.text("answer", f"answer {index} {outcome}", document_id(index)), **common,
         )  # fmt: skip
 
     def _score(self, pass_id: str, index: int, outcome: Any) -> None:
@@ -436,6 +449,7 @@ def write_campaign(
     repetitions: int = 1,
     stage: str = "validation",
     is_sealed: bool = True,
+    has_texts: bool = False,
     run_id: str | None = None,
     protocol_name: str = "Invoices",
     start: str = "2026-01-02T09:00:00",
@@ -461,6 +475,8 @@ def write_campaign(
             builder.run_pass(variant, "repetition", repetition)
     head = file.seal() if is_sealed else None
     path = file.write()
+    if has_texts:
+        builder.write_texts()
     (runs.parent / "protocol.lock.json").write_bytes(msgspec.json.encode(lock))
     return CampaignFiles(runs, path, run_id, lock, SALT, head)
 
