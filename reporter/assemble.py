@@ -44,11 +44,15 @@ def build_dossier(
     run file is found.
     """
     campaign = read_campaign(campaign_path).campaign if campaign_path is not None else None
+    with open_records(paths, cache_dir=cache_dir) as store:
+        return dossier_of(store, figures.build(store), campaign, as_of=as_of)
+
+
+def dossier_of(store: Store, evidence: Evidence, campaign: Campaign | None, *, as_of: dt.date | None = None) -> Dossier:
+    """Return the dossier of opened records and their evidence; neither is changed."""
     if campaign is not None and as_of is not None:
         campaign = msgspec.structs.replace(campaign, as_of=as_of)
-    with open_records(paths, cache_dir=cache_dir) as store:
-        evidence = figures.build(store)
-        return _dossier(_case(evidence, campaign), store, evidence, as_of)
+    return _dossier(_case(evidence, campaign), store, evidence, as_of)
 
 
 def _case(evidence: Evidence, campaign: Campaign | None) -> Case:

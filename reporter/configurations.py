@@ -33,10 +33,10 @@ class Failed(NamedTuple):
 
 
 class PeakReading(NamedTuple):
-    """The peak that counts against the device's memory, and the figures it was taken from."""
+    """The peak that counts against the device's memory, and the figure that holds it."""
 
     peak: Peak
-    figure_ids: list[str]
+    figure_id: str
     capacity_bytes: int | None
     capacity_id: str | None
 
@@ -168,22 +168,16 @@ def _peak(book: Book, key: str, kind: str, capacity: int | None, capacity_id: st
     """Return the highest peak over phases of the widest scope read; of several cards, the fullest."""
     rows = [row for row in book.rows_of("memory", key) if book.whole(row, "peak_bytes") is not None]
     for scope in _SCOPES.get(kind, _DEVICE_SCOPES):
-        by_device: dict[str, list[Row]] = {}
+        by_device: dict[str, dict[Peak, str]] = {}
         for row in rows:
             if row.labels.get("scope") == scope:
-                by_device.setdefault(row.labels["device_id"], []).append(row)
-        readings = [
-            PeakReading(
-                Peak.max_over_phases(
-                    Peak(device_id=device, memory_scope=scope, peak_bytes=cast(int, book.whole(row, "peak_bytes")))
-                    for row in of_device
-                ),
-                [row.cells["peak_bytes"] for row in of_device], capacity, capacity_id,
-            )
-            for device, of_device in by_device.items()
-        ]  # fmt: skip
-        if readings:
-            return max(readings, key=lambda reading: reading.peak.peak_bytes)
+                device = row.labels["device_id"]
+                peak = Peak(device_id=device, memory_scope=scope, peak_bytes=cast(int, book.whole(row, "peak_bytes")))
+                by_device.setdefault(device, {}).setdefault(peak, row.cells["peak_bytes"])
+        highest = {Peak.max_over_phases(windows): windows for windows in by_device.values()}
+        if highest:
+            peak = max(highest, key=lambda peak: peak.peak_bytes)
+            return PeakReading(peak, highest[peak][peak], capacity, capacity_id)
     return None
 
 

@@ -13,7 +13,7 @@ from .limits import does_not_show
 from .packages import Package
 from .price_tables import CORPORA, TIE, WANTED, needed_figure, package_figure
 from .selection import Standing, headroom_bytes
-from .verdict_tables import corpus_figure, difference_figure, gate_figure, headroom_inputs, peak_figure
+from .verdict_tables import corpus_figure, difference_figure, gate_figure, headroom_inputs
 from .what_if import would_change
 from .wording import sentence
 
@@ -210,7 +210,7 @@ def _peak(configuration: Configuration, label: str) -> Iterator[Headline]:
         caption = sentence("caption_peak", scope=scope, label=label)
     else:
         caption = sentence("caption_peak_of", capacity=ref(peak.capacity_id), scope=scope, label=label)
-    yield Headline(peak_figure(configuration.key), caption)
+    yield Headline(peak.figure_id, caption)
 
 
 def _headline_without(case: Case) -> Iterator[Headline]:

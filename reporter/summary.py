@@ -29,8 +29,8 @@ def summary_table(dossier: Dossier, lang: str) -> Table:
     headings = [N_("configuration"), N_("accepted"), N_("memory peak"), N_("corpus time"), N_("price, net")]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, heading in enumerate([*headings[:2], *view.subsets(), *headings[2:]]):
-        table.add_column(view.tr.text(heading), justify="right" if place else "left")
-    table.add_column(view.tr.text(N_("verdict")))
+        table.add_column(view.tr.text(heading), justify="right" if place else "left", no_wrap=True)
+    table.add_column(view.tr.text(N_("verdict")), min_width=24)
     for row in view.rows("candidates"):
         counted = [_of(view, row, "accepted_documents", "document_count")]
         counted += [_of(view, row, f"subset_accepted:{name}", f"subset_documents:{name}") for name in view.subsets()]

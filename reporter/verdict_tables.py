@@ -139,11 +139,6 @@ def corpus_figure(key: str) -> str:
     return f"candidates/{key}/corpus_hours"
 
 
-def peak_figure(key: str) -> str:
-    """Return the id of a configuration's memory peak."""
-    return f"candidates/{key}/peak_bytes"
-
-
 def _measured_cells(book: Book, configuration: Configuration) -> dict[str, str | None]:
     key, cells = configuration.key, dict[str, str | None]()
     quality = book.row("quality", key)
@@ -156,10 +151,7 @@ def _measured_cells(book: Book, configuration: Configuration) -> dict[str, str |
             cells[f"subset_accepted:{name}"] = of_subset.cells["accepted_documents"]
             cells[f"subset_documents:{name}"] = of_subset.cells["document_count"]
     if configuration.peak is not None:
-        cells["peak_bytes"] = book.derived(
-            configuration.peak.figure_ids, figure_id=peak_figure(key), value=configuration.peak.peak.peak_bytes,
-            unit="bytes", formula="max over phases of peak_bytes, one device and one scope",
-        )  # fmt: skip
+        cells["peak_bytes"] = configuration.peak.figure_id
     if configuration.corpus_ns is not None:
         cells["corpus_hours"] = book.derived(
             configuration.corpus_figure_ids, figure_id=corpus_figure(key), value=hours(configuration.corpus_ns),
@@ -253,7 +245,7 @@ def _gap(gap: Fraction, both: Sequence[Standing], prefer: str) -> tuple[int | fl
 def headroom_inputs(standing: Standing) -> list[str]:
     """Return the figures a headroom is computed from: the memory peaks and the device's memory."""
     peak = standing.configuration.peak if standing.configuration else None
-    return [] if peak is None else [*peak.figure_ids, *([peak.capacity_id] if peak.capacity_id else [])]
+    return [] if peak is None else [peak.figure_id, *([peak.capacity_id] if peak.capacity_id else [])]
 
 
 def _blocked(book: Book, standing: Standing, campaign: Campaign | None) -> Sentence | None:
