@@ -106,17 +106,26 @@ class Attempt:
         began_ns = around.clock.monotonic_ns()
         oom_kills = host.oom_kill_count(host.Files())
         self._deadline_ns = began_ns + _nanoseconds(self._limits.load_s)
-        worker = around.factory.start(self._job)
-        try:
-            outcome, fault = self._follow(worker, oom_kills)
-            self._note_output(worker)
-        finally:
-            worker.close()
+        outcome, fault = self._worked(oom_kills)
+        for telemetry in around.monitor.end(self._job.pass_id):  # of a phase that did not end
+            around.journal.append(telemetry)
         if fault is not None:
             self._record_failure(fault)
         around.journal.append(self._pass_end(outcome, around.clock.monotonic_ns() - began_ns))
         around.journal.flush()
         return Ending(outcome, fault.cause if fault else None)
+
+    def _worked(self, oom_kills: int | None) -> tuple[PassOutcome, _Fault | None]:
+        try:
+            worker = self._around.factory.start(self._job)
+        except OSError as error:  # no process to be had: the machine is out of memory or processes
+            return "failed", _Fault("crashed", type(error).__name__, None, str(error))
+        try:
+            ended = self._follow(worker, oom_kills)
+            self._note_output(worker)
+            return ended
+        finally:
+            worker.close()
 
     def _follow(self, worker: Worker, oom_kills: int | None) -> tuple[PassOutcome, _Fault | None]:
         """Journal events until the worker is done, fails, dies, falls silent or is stopped."""

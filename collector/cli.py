@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -172,19 +173,23 @@ class ProgressLines:
         self._console.print(message, markup=False)
 
 
-def _stop_on_signals() -> list[str]:
-    """Return a list that names the signal once Ctrl-C or SIGTERM came; the second one ends the process at once."""
+@contextmanager
+def _stopping_on_signals() -> Iterator[list[str]]:
+    """Give a list that names the signal once Ctrl-C or SIGTERM came; a second one ends the process at once."""
     import signal
 
     received: list[str] = []
 
     def note(number: int, _: object) -> None:
         received.append(signal.Signals(number).name)
-        signal.signal(number, signal.SIG_DFL)
+        signal.signal(number, before[signal.Signals(number)])
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, note)
-    return received
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
@@ -241,11 +246,10 @@ def run(
     from collector.runner import Run, RunOptions
 
     frozen = read_frozen(protocol, campaign)
-    received = _stop_on_signals()
     options = RunOptions(
         device=device, only=variants, is_resuming=resume, stop_after_s=stop_after, commit=source_commit()
     )
-    with ProgressLines() as progress:
+    with ProgressLines() as progress, _stopping_on_signals() as received:
         report = Run(
             frozen,
             options,
@@ -267,7 +271,10 @@ def _print_report(report: RunReport, *, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode({**report._asdict(), "path": str(report.path)}).decode())
+        passes = [{"label": label, **ending._asdict()} for label, ending in report.endings.items()]
+        result = {**report._asdict(), "path": str(report.path), "passes": passes}
+        del result["endings"]
+        click.echo(msgspec.json.encode(result).decode())
         return
     click.echo(report.path)
     for label, ending in report.endings.items():

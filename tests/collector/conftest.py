@@ -125,8 +125,8 @@ class FixedMonitor:
         self._phase = phase
 
     def end(self, pass_id: str) -> list[Telemetry]:
-        assert self._phase is not None
-        return [Telemetry(pass_id=pass_id, phase=self._phase, device_id="cpu", window_ns=1)]
+        phase, self._phase = self._phase, None
+        return [Telemetry(pass_id=pass_id, phase=phase, device_id="cpu", window_ns=1)] if phase else []
 
 
 class FixedMeter:
@@ -169,8 +169,8 @@ class Trial:
         self.folder, self.protocol = folder, folder / "protocol.toml"
         lines = [
             {
-                "id": f"d{index}", "role": "validation", "text": f"Bill {index} of 2026-03-{index + 1:02d}",
-                "expected": {"date": f"2026-03-{index + 1:02d}", "amount": f"{index + 10}.50"},
+                "id": f"d{index}", "role": "validation", "text": f"Bill {index} of 2026-03-{index % 28 + 1:02d}",
+                "expected": {"date": f"2026-03-{index % 28 + 1:02d}", "amount": f"{index + 10}.50"},
             }
             for index in range(documents)
         ]  # fmt: skip

@@ -1,0 +1,125 @@
+"""The command `collector run` and the group around it: cost of import, help, errors, exit codes, results."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from collector.cli import ProgressLines, duration_s, main
+from collector.contract.chain import verify
+
+
+def invoke(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def processor_s(*command: str) -> float:
+    """The least processor time of several runs: other work on the machine only adds."""
+    spent = []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(spent)
+
+
+def test_help_costs_at_most_twice_the_import_of_click() -> None:
+    help_s = processor_s(sys.executable, "-c", "from collector.cli import main; main(['--help'])")
+    assert help_s <= 2 * processor_s(sys.executable, "-c", "import click")
+
+
+@pytest.mark.parametrize("name", sorted(main.commands))
+def test_every_command_s_help_ends_with_an_example(name: str) -> None:
+    result = invoke(name, "--help")
+    assert result.exit_code == 0
+    description = main.commands[name].help or ""
+    assert description.strip().splitlines()[-1].strip().startswith(f"Example: collector {name} ")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2h", 7200), ("90m", 5400), ("1h30m", 5400), ("45s", 45), ("0.5h", 1800)]
+)
+def test_durations_are_written_as_people_write_them(text: str, seconds: float) -> None:
+    assert duration_s(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "2", "h", "30m1h", "-1h", "2 h", "2d"])
+def test_anything_else_is_no_duration(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="write 2h"):
+        duration_s(text)
+
+
+def test_a_run_prints_where_its_records_are_on_stdout_and_progress_on_stderr(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial(documents=2)
+    result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu")
+    assert result.exit_code == 0, result.output
+    path, *rest = result.stdout.splitlines()
+    assert rest[:3] == ["fp32/1/1: completed", "fp32/2/1: completed", "bf16/1/1: completed"]
+    assert rest[3] == f"sealed {verify(Path(path)).head_digest}"
+    assert "pass 2 of 3: fp32/2/1, reference repeat: completed" in result.stderr
+
+
+def test_the_result_as_json_says_the_same(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial(documents=2)
+    result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--variant", "bf16", "--json")
+    found = json.loads(result.stdout)
+    assert Path(found["path"]).parent == trial.out
+    assert (found["head_digest"], found["stopped_by"]) == (None, None)
+    assert found["passes"] == [{"label": "bf16/1/1", "outcome": "completed", "cause": None}]
+
+
+def test_a_failed_pass_gives_exit_code_5_after_the_other_passes_ran(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial({"passes": [{"match": "fp32/1/*", "events": [{"at": "load", "do": "raise"}]}]}, documents=2)
+    result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu")
+    assert result.exit_code == 5
+    assert "fp32/1/1: failed, load_failure" in result.stdout
+    assert "bf16/1/1: completed" in result.stdout
+    assert "sealed" in result.stdout
+
+
+def test_stop_after_leaves_the_file_open_and_is_no_error(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial({"defaults": {"first_token_ms": 300}}, documents=8)
+    result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--stop-after", "2s")
+    assert result.exit_code == 0
+    path, *_, last = result.stdout.splitlines()
+    assert last == "open, stopped after 2 s; continue with --resume"
+    assert not verify(Path(path)).is_sealed
+
+
+def test_a_foreseeable_fault_is_a_message_and_an_exit_code(make_trial: Callable[..., Any], tmp_path: Path) -> None:
+    trial = make_trial(documents=2)
+    unknown = invoke("run", trial.protocol, "--out", trial.out, "--variant", "int4")
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert unknown.stderr.startswith("error: no variant is called 'int4'\n    next: name one of: fp32, bf16")
+    absent = invoke("run", tmp_path / "absent.toml", "--out", trial.out)
+    assert absent.exit_code == 2
+    assert "absent.toml" in absent.stderr
+    assert "Traceback" not in unknown.stderr + absent.stderr
+
+
+def test_a_drifted_protocol_is_refused_before_anything_runs(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial(documents=2)
+    trial.protocol.write_text(trial.protocol.read_text().replace("max_new_tokens = 16", "max_new_tokens = 17"))
+    result = invoke("run", trial.protocol, "--out", trial.out)
+    assert result.exit_code == 2
+    assert "protocol.toml:" in result.stderr
+    assert not trial.out.exists()
+
+
+def test_a_failed_pass_does_not_leave_the_bar_waiting_for_its_answers() -> None:
+    with ProgressLines() as progress:
+        progress.plan(passes=2, documents=10)
+        progress.begin_pass(label="a/1/1", purpose="reference", documents=5)
+        progress.answered("d1")
+        progress.end_pass(label="a/1/1", outcome="failed", cause="killed")
+        assert progress._bar.tasks[0].completed == 5
