@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from collector.contract.errors import DossierError, Finding
+from collector.contract.errors import DossierError, Finding, Refused
 from collector.documents import render_prompt
 from collector.engines import engine_module
 from collector.engines.base import EngineSetup
@@ -31,6 +31,8 @@ def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
         prompts = [render_prompt(protocol.task, document) for document in loaded.documents]
         counts = [len(encoded.token_ids) for encoded in encoder.encode(prompts)]
         own_limit = encoder.context_limit_tokens()
+    except Refused as refused:
+        return PromptLengths(None, None, refused.findings)
     except DossierError as fault:
         return PromptLengths(None, None, [_engine_finding(loaded, fault.message, fault.next_step)])
     # Whatever a tokenizer library raises for an absent or unusable model is the user's fault to mend, not a crash.

@@ -139,13 +139,13 @@ def _subsets(gates: Gates, documents: Sequence[DocumentLine], say: Say) -> Itera
         return
     known = sorted({subset for document in documents for subset in document.subsets})
     for index, gate in enumerate(gates.subsets):
-        for role in ("validation", "test"):
-            members = sum(1 for document in documents if document.role == role and gate.subset in document.subsets)
-            if members or not roles[role]:
-                continue
+        members = {document.role for document in documents if gate.subset in document.subsets}
+        if empty := [role for role in ("validation", "test") if roles[role] and role not in members]:
             meant = nearest(gate.subset, [name for name in known if name != gate.subset])
-            next_step = f"did you mean {meant!r}?" if meant else f'add "subsets": ["{gate.subset}"] to {role} documents'
-            message = f"a rule is about the subset {gate.subset!r}, and no {role} document belongs to it"
+            next_step = (
+                f"did you mean {meant!r}?" if meant else f'add "subsets": ["{gate.subset}"] to {empty[0]} documents'
+            )
+            message = f"a rule is about the subset {gate.subset!r}, and no {' or '.join(empty)} document belongs to it"
             yield say(f"gates.subset[{index}].subset", "empty-subset", message, next_step)
 
 

