@@ -378,7 +378,6 @@ SUBTITLE = {
     "subtitle_languages": say("Languages: {languages}."),
     "subtitle_frozen_before": say("Protocol {protocol} frozen {frozen}, before the first run on {first_run}."),
     "subtitle_frozen_after": say("Protocol {protocol} frozen {frozen}, after the first run on {first_run}."),
-    "subtitle_frozen": say("Protocol {protocol} frozen {frozen}."),
     "subtitle_prices": say("Prices valid until {date}."),
     "subtitle_prices_expired": say("Prices were valid until {date}: expired."),
     "subtitle_no_prices": say("No prices given."),
