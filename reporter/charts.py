@@ -19,9 +19,12 @@ SCOPES = ("process", "device", "reserved", "allocated", "host")
 class ChartMaker:
     """Draws the charts of one dossier in one language. A chart that has no evidence is None."""
 
-    def __init__(self, dossier: Dossier, text: FigureText, *, with_narrow: bool = True) -> None:
+    def __init__(
+        self, dossier: Dossier, text: FigureText, *, with_narrow: bool = True, row_height: float = 26.0
+    ) -> None:
         self.dossier = dossier
         self.with_narrow = with_narrow
+        self.row_height = row_height
         self.text = text
         self.tr = text.tr
 
@@ -34,6 +37,10 @@ class ChartMaker:
 
     def both(self, draw: Callable[[bool], str]) -> dict[str, str]:
         return {"wide": draw(False), "narrow": draw(True) if self.with_narrow else ""}
+
+    def _step(self, label: str) -> float:
+        """Return the height of a row, with room for a label of several lines."""
+        return max(self.row_height, 5.0 + LINE_HEIGHT * (1 + wrapped(label).count("\n")))
 
     def tell(self, message: str, **parameters: str) -> str:
         return self.tr.text(message) % parameters if parameters else self.tr.text(message)
@@ -63,7 +70,7 @@ class ChartMaker:
             for label, figure, is_failing in named:
                 board.row_label(y, label)
                 self._difference_row(board, y, figure, is_failing)
-                y += 42 if is_narrow else _step(label)
+                y += 42 if is_narrow else self._step(label)
             board.height = y - (24 if is_narrow else 10)
             return board.svg(
                 domain, self.tell(N_("accepted documents against the reference, percentage points")), is_signed=True
@@ -190,7 +197,7 @@ class ChartMaker:
             for row, label in zip(rows, labels, strict=True):
                 board.row_label(y, label)
                 self._spread(board, y, row, scale)
-                y += 38 if is_narrow else _step(label)
+                y += 38 if is_narrow else self._step(label)
             board.height = y - (22 if is_narrow else 8)
             return board.svg(
                 (0.0, top * 1.02), self.tell(N_("median (dot) and 90th percentile (stroke), %(unit)s"), unit=unit)
@@ -294,8 +301,3 @@ def _padded(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values), max(values)
     room = (high - low) * 0.06 or 1.0
     return low - room, high + room
-
-
-def _step(label: str) -> float:
-    """Return the height of a row, with room for a label of several lines."""
-    return max(26.0, 10.0 + LINE_HEIGHT * (1 + wrapped(label).count("\n")))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-import altair as alt
+import altair
 import vl_convert
 
 from collector.contract.resources import data_dir
@@ -15,6 +15,8 @@ from collector.contract.resources import data_dir
 from .svg import ACCENT, INK, QUIET, RULE, WARNING, fit_for_page
 from .translate import Translator
 
+alt: Any = altair
+"""Altair's generated signatures are too narrow for a checker: styles are passed as mappings here."""
 T = TypeVar("T")
 FONT = "Inter"
 SMALL = 9.5
@@ -24,7 +26,7 @@ LINE_HEIGHT = 12
 
 
 class Chart(NamedTuple):
-    """A drawn chart: the same picture wide (paper, desk) and narrow (telephone; empty on paper), its numbers in words."""
+    """A drawn chart: wide (paper, desk) and narrow (telephone; empty on paper), and its numbers in words."""
 
     chart_id: str
     title: str

@@ -19,8 +19,10 @@ class Column:
     """What a template asks for: a label or a figure of each row, under a heading already translated.
 
     kind: `auto` (a figure where any row has a cell of that name, else a label), `label` (data, printed as it is),
-    `word` (a vocabulary word), `figure`, `moment` (a UTC stamp), `date`, `digest` (shortened).
+    `word` (a vocabulary word), `figure`, `moment` (a UTC stamp), `date`, `digest` (shortened), `said` (the row's
+    sentences).
     prefix: vocabulary of a word that has another meaning elsewhere, e.g. `result` for `result:pass`.
+    scale_with: columns of one such name share unit and precision, so that they can be compared.
     of: name of the figure that holds the whole (`189` under the head `of 200`, or `189 of 200` where rows differ).
     """
 
@@ -32,6 +34,7 @@ class Column:
     is_optional: bool = False
     is_wide: bool = False
     prefix: str = ""
+    scale_with: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class GridMaker:
         shown = list(rows[: self.most_rows])
         known = [self._known(c, rows) for c in columns]
         kept = [c for c in known if not c.is_optional or any(self._has(row, c) for row in rows)]
-        heads = [head for column in kept for head in self._heads(column, shown)]
+        heads = [head for column in kept for head in self._heads(column, shown, self._scale(column, kept, shown))]
         printed: list[GridRow] = []
         last: str | None = None
         for row in shown:
@@ -123,17 +126,21 @@ class GridMaker:
         if column.kind == "figure":
             figure = self.figure(row, column.key)
             return figure is not None and figure.value is not None
-        return bool(row.labels.get(column.key))
+        return bool(row.sentences if column.kind == "said" else row.labels.get(column.key))
 
     def _column_figures(self, rows: Sequence[Row], key: str | None) -> list[Figure]:
         found = (self.figure(row, key) for row in rows)
         return [f for f in found if f is not None and f.value is not None]
 
-    def _heads(self, column: Column, rows: Sequence[Row]) -> list[Head]:
+    def _scale(self, column: Column, columns: Sequence[Column], rows: Sequence[Row]) -> Scale:
+        alike = [c for c in columns if c is column or (column.scale_with and c.scale_with == column.scale_with)]
+        figures = [f for c in alike if c.kind == "figure" for f in self._column_figures(rows, c.key)]
+        return scale_of(figures) if figures else NOWHERE
+
+    def _heads(self, column: Column, rows: Sequence[Row], scale: Scale) -> list[Head]:
         if column.kind != "figure":
             return [Head(column, column.heading)]
         figures = self._column_figures(rows, column.key)
-        scale = scale_of(figures) if figures else NOWHERE
         first = figures[0] if figures else None
         counted = {f.n for f in figures}
         whole = self._uniform_whole(column, rows)

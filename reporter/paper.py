@@ -18,7 +18,7 @@ from . import pdf_tags
 from .dossier import Dossier
 from .fonts import code_point, spelled_out, unprintable
 from .grids import shortened
-from .render import Attached, Words, render
+from .render import DENSITIES, Attached, Words, render
 from .translate import N_, Translator
 from .watermark import watermark
 
@@ -72,13 +72,15 @@ def pdf_bytes(dossier: Dossier, *, lang: str, files: Sequence[AttachedFile], wor
     weasyprint = _weasyprint()
     translator = Translator(lang)
     listed = [_listed(file, translator) for file in files]
-    html = render(dossier, lang=lang, medium="paper", words=words, attached=listed)
-    missing = unprintable(html)
-    if missing:
-        names = [code_point(c) for c in missing]
-        html = render(dossier, lang=lang, medium="paper", words=words, attached=listed, unprintable=names)
     issued = dt.datetime.fromisoformat(dossier.issued[:10]).replace(tzinfo=dt.UTC)
     with _complaints() as complaints:
+        density = _density(weasyprint, dossier, translator, words)
+        html = render(dossier, lang=lang, medium="paper", words=words, attached=listed, density=density)
+        missing = [code_point(c) for c in unprintable(html)]
+        if missing:
+            html = render(
+                dossier, lang=lang, medium="paper", words=words, attached=listed, density=density, unprintable=missing
+            )
         document = _laid_out(weasyprint, spelled_out(html), dossier, translator)
         document.metadata.xmp_metadata = [UA1]
         document.metadata.attachments = [_attachment(weasyprint, file, issued) for file in files]
@@ -89,6 +91,15 @@ def pdf_bytes(dossier: Dossier, *, lang: str, files: Sequence[AttachedFile], wor
             next_step="write the HTML instead and report this message",
         )
     return pdf_tags.repaired(raw)
+
+
+def _density(weasyprint: Any, dossier: Dossier, translator: Translator, words: Words | None) -> int:
+    """Return the roomiest setting in which the decision stays on one page; the closest one where none does."""
+    for density in DENSITIES:
+        html = render(dossier, lang=translator.lang, medium="paper", words=words, density=density, only_decision=True)
+        if len(_laid_out(weasyprint, spelled_out(html), dossier, translator).pages) == 1:
+            return density
+    return DENSITIES[-1]
 
 
 def _laid_out(weasyprint: Any, html: str, dossier: Dossier, translator: Translator) -> Any:

@@ -23,6 +23,12 @@ from .vocabulary import WORDS
 Medium = Literal["screen", "paper"]
 MOST_ROWS: dict[Medium, int] = {"screen": 400, "paper": 60}
 """Rows of one table that are printed; the rest is in the attached data (a row costs about 10 ms of PDF layout)."""
+MOST_POINTS = (4, 4, 3, 2)
+"""Points of each list on page one by density; all of them are in the section on limits."""
+ROW_HEIGHTS = (26.0, 22.0, 20.0, 17.0)
+"""Pixels of a row of the chart on page one, by density."""
+DENSITIES = range(len(MOST_POINTS))
+"""How closely page one is set: 0 with room, 3 closest. Paper takes the first that fits one page."""
 LONG_WORD = 28
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
@@ -65,15 +71,19 @@ def shipped_words() -> Words:
 class View:
     """What templates see of a dossier: lookups and print, no computing."""
 
-    def __init__(self, dossier: Dossier, translator: Translator, words: Words, medium: Medium) -> None:
+    def __init__(self, dossier: Dossier, translator: Translator, words: Words, medium: Medium, density: int) -> None:
         self.dossier = dossier
         self.tr = translator
         self.text = FigureText(translator)
         self.words = words
         self.medium = medium
         self.grids = GridMaker(dossier.figures, self.text, MOST_ROWS[medium])
-        self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen")
         self.sections = sections.present(dossier)
+        self.density = density
+        self.most_points = MOST_POINTS[density]
+        self.charts = ChartMaker(
+            dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density]
+        )
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
 
     # -- tables ---------------------------------------------------------------------------------------------------
@@ -90,6 +100,11 @@ class View:
 
     def distinct(self, rows: Sequence[Row], label: str) -> list[str]:
         return list(dict.fromkeys(v for r in rows if (v := r.labels.get(label, ""))))
+
+    def valueless(self, rows: Sequence[Row], label: str, cell: str) -> list[str]:
+        """Return the values of a label for which no row has a value in that cell."""
+        held = {r.labels.get(label) for r in rows if (f := self.figure(r, cell)) is not None and f.value is not None}
+        return [v for v in self.distinct(rows, label) if v not in held]
 
     def pivot(self, rows: Sequence[Row], across: str, cells: Sequence[str], by: Sequence[str]) -> list[Row]:
         return pivoted(rows, across=across, cells=cells, by=by)
@@ -170,8 +185,17 @@ class View:
     def data(self, text: str) -> Markup:
         """Return a text that is data: never translated, its direction isolated, broken anywhere if it must be."""
         longest = max(map(len, str(text).split()), default=0)
-        css_class = "data long" if longest > LONG_WORD else "data short" if len(str(text)) <= LONG_WORD else "data"
-        return Markup('<bdi class="{}" translate="no">{}</bdi>').format(css_class, text)
+        if longest > LONG_WORD:
+            return Markup('<bdi class="data long" translate="no">{}</bdi>').format(text)
+        if len(str(text)) <= LONG_WORD:
+            return Markup('<bdi class="data short" translate="no">{}</bdi>').format(text)
+        head, dot, tail = str(text).partition(" · ")
+        kept = (
+            Markup('<span class="tail">{}</span>').format(dot[1:] + tail)
+            if dot and len(tail) < LONG_WORD
+            else dot[1:] + tail
+        )
+        return Markup('<bdi class="data" translate="no">{}{}{}</bdi>').format(head, dot[:1], kept)
 
     # -- charts ---------------------------------------------------------------------------------------------------
 
@@ -191,16 +215,25 @@ def render(
     assets: str = "",
     attached: Sequence[Attached] = (),
     unprintable: Sequence[str] = (),
+    density: int = 0,
+    only_decision: bool = False,
 ) -> str:
     """Return the whole page.
 
     assets: folder of style sheets, fonts and data, relative to the page. unprintable: characters that no shipped font
-    holds, named in a notice.
+    holds, named in a notice. only_decision: page one alone, to see whether it fits.
     """
-    view = View(dossier, Translator(lang), words or shipped_words(), medium)
+    view = View(dossier, Translator(lang), words or shipped_words(), medium, density)
     template = _environment(view).get_template("dossier.html.j2")
     return template.render(
-        view=view, dossier=dossier, medium=medium, assets=assets, attached=attached, unprintable=unprintable, lang=lang
+        view=view,
+        dossier=dossier,
+        medium=medium,
+        assets=assets,
+        attached=attached,
+        unprintable=unprintable,
+        lang=lang,
+        only_decision=only_decision,
     )
 
 

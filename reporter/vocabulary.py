@@ -61,6 +61,11 @@ WORDS: dict[str, str] = {
     "host": N_("host memory of the worker"),
     "counter": N_("counter"),
     "sampled": N_("sampled"),
+    "short:allocated": N_("allocated"),
+    "short:reserved": N_("reserved"),
+    "short:process": N_("process"),
+    "short:device": N_("device"),
+    "short:host": N_("host"),
     # timing metrics and loops
     "ttft_s": N_("time to first token"),
     "tpot_s": N_("time per further token"),
@@ -102,6 +107,8 @@ WORDS: dict[str, str] = {
     "not_measured": N_("not measured"),
     "not_applicable": N_("does not apply"),
     # calendar
+    "load_and_warmup": N_("load and warm-up"),
+    "not_foreseen": N_("not foreseen"),
     "preparation": N_("preparation"),
     "quantization": N_("quantization"),
     "processing": N_("processing"),
@@ -112,6 +119,7 @@ WORDS: dict[str, str] = {
     # rules
     "max_lost_points": N_("lost against the reference"),
     "min_accepted_percent": N_("accepted"),
+    "subset_min_accepted_percent": N_("accepted in the subset"),
     # status of a candidate
     "recommended": N_("recommended"),
     "equivalent": N_("equivalent"),
