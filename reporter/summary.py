@@ -13,7 +13,7 @@ from .translate import N_, Translator
 
 def summary_lines(dossier: Dossier, lang: str) -> list[str]:
     """Return question, recommendation, reasons and notices as lines of text."""
-    view = _view(dossier, lang)
+    view = plain_view(dossier, lang)
     decision = dossier.decision
     said = [decision.recommendation, *decision.reasons]
     return [
@@ -25,7 +25,7 @@ def summary_lines(dossier: Dossier, lang: str) -> list[str]:
 
 def summary_table(dossier: Dossier, lang: str) -> Table:
     """Return one row per candidate: accepted of all, in each subset, memory peak, corpus time, price, verdict."""
-    view = _view(dossier, lang)
+    view = plain_view(dossier, lang)
     headings = [N_("configuration"), N_("accepted"), N_("memory peak"), N_("corpus time"), N_("price, net")]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for place, heading in enumerate([*headings[:2], *view.subsets(), *headings[2:]]):
@@ -42,8 +42,9 @@ def summary_table(dossier: Dossier, lang: str) -> Table:
     return table
 
 
-def _view(dossier: Dossier, lang: str) -> View:
-    return View(dossier, Translator(lang), shipped_words(), "screen")
+def plain_view(dossier: Dossier, lang: str) -> View:
+    """Return what prints figures and sentences of a dossier as plain text."""
+    return View(dossier, Translator(lang), shipped_words(), "screen", density=0)
 
 
 def _value(view: View, row: Row, column: str) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime as dt
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from collector.contract.campaign_file import read_campaign
+from reporter import figures
+from reporter.assemble import dossier_of
 from reporter.dossier import Dossier, Sentence
+from reporter.load import open_records
 
 
 @pytest.fixture(autouse=True)
@@ -88,10 +94,43 @@ def campaign_text(tmp_path: Path) -> CampaignText:
 @pytest.fixture(scope="session")
 def said() -> Callable[[Dossier, Sentence], str]:
     """Print a sentence of a dossier in English, with plain spaces."""
-    from reporter.render import View, shipped_words
-    from reporter.translate import Translator
+    from reporter.summary import plain_view
 
     def say(dossier: Dossier, sentence: Sentence) -> str:
-        return View(dossier, Translator("en"), shipped_words(), "screen").say_plain(sentence).replace("\u00a0", " ")
+        return plain_view(dossier, "en").say_plain(sentence).replace("\u00a0", " ")
 
     return say
+
+
+class Decider:
+    """Makes dossiers of sets of records that are written and measured once per test session."""
+
+    def __init__(self, kit: Any, folder: Callable[[str], Path]) -> None:
+        self._kit = kit
+        self._folder = folder
+        self._opened: dict[str, Any] = {}
+
+    def __call__(
+        self, name: str, campaign: Path | None, *, write: Callable[[Any, Path], object] | None = None,
+        as_of: dt.date | None = None,
+    ) -> Dossier:  # fmt: skip
+        """Return the dossier of the set `name` under a campaign; `write(kit, runs)` writes a set other than `plain`."""
+        if name not in self._opened:
+            runs = self._folder("records") / "runs"
+            (write or (lambda kit, folder: kit(folder)))(self._kit, runs)
+            store = open_records([runs])
+            self._opened[name] = store, figures.build(store)
+        read = read_campaign(campaign).campaign if campaign else None
+        return dossier_of(*self._opened[name], read, as_of=as_of)
+
+    def close(self) -> None:
+        for store, _ in self._opened.values():
+            store.close()
+
+
+@pytest.fixture(scope="session")
+def decide(tmp_path_factory: pytest.TempPathFactory, campaign_records: Any) -> Iterator[Decider]:
+    """`decide("plain", campaign_path)`: the dossier of the plain campaign of records, quickly."""
+    decider = Decider(campaign_records, tmp_path_factory.mktemp)
+    yield decider
+    decider.close()

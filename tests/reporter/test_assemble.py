@@ -37,10 +37,8 @@ def priced(campaign_text: Any) -> Any:
     return campaign_text
 
 
-def test_without_a_campaign_the_dossier_says_so_and_its_required_texts_have_defaults(
-    tmp_path: Path, campaign_records: Kit, said: Say
-) -> None:
-    dossier = build_dossier([campaign_records(tmp_path / "runs").runs], None)
+def test_without_a_campaign_the_dossier_says_so_and_its_required_texts_have_defaults(decide: Any, said: Say) -> None:
+    dossier = decide("plain", None)
     assert (dossier.question, dossier.issued, dossier.as_of) == ("Invoices", "2026-01-02", "2026-01-02")
     assert dossier.dossier_id == f"records-{dossier.records_digest[:12]}"
     assert "packages" not in dossier.tables
@@ -61,10 +59,8 @@ def test_order_of_files_and_arguments_changes_no_byte(tmp_path: Path, campaign_r
     assert len(made) == 1
 
 
-def test_every_id_in_tables_and_sentences_is_a_figure_and_every_null_has_a_reason(
-    tmp_path: Path, campaign_records: Kit, priced: Any
-) -> None:
-    dossier = build_dossier([campaign_records(tmp_path / "runs").runs], priced.write(corpora=100))
+def test_every_id_in_tables_and_sentences_is_a_figure_and_every_null_has_a_reason(decide: Any, priced: Any) -> None:
+    dossier = decide("plain", priced.write(corpora=100))
     rows = [row for table in dossier.tables.values() for row in table.rows]
     decision = dossier.decision
     sentences = [
@@ -84,11 +80,8 @@ def test_every_id_in_tables_and_sentences_is_a_figure_and_every_null_has_a_reaso
         assert not figure.is_derived or figure.formula, name
 
 
-def test_a_derived_price_has_the_weakest_basis_of_offer_time_and_calendar(
-    tmp_path: Path, campaign_records: Kit, priced: Any
-) -> None:
-    runs = campaign_records(tmp_path / "runs").runs
-    dossier = build_dossier([runs], priced.write())
+def test_a_derived_price_has_the_weakest_basis_of_offer_time_and_calendar(decide: Any, priced: Any) -> None:
+    dossier = decide("plain", priced.write())
     basis = {name: figure.basis for name, figure in dossier.figures.items()}
     fp32, bf16 = "fp32~example-cpu-2-cores~b1~c1", "bf16~example-cpu-2-cores~b1~c1"
     assert basis["offers/cheap/price_3_days"] == "quoted"
@@ -98,7 +91,7 @@ def test_a_derived_price_has_the_weakest_basis_of_offer_time_and_calendar(
     assert basis[f"packages/{bf16}~cheap~3d/unit_net"] == "quoted"
     assert dossier.has_example_prices
     priced.calendar = ""
-    measured = build_dossier([runs], priced.write())
+    measured = decide("plain", priced.write())
     assert measured.figures[f"packages/{bf16}~cheap~3d/price_net"].basis == "quoted"
     assert all(BASES.index(figure.basis) >= 0 for figure in measured.figures.values())
 
@@ -114,10 +107,8 @@ def test_a_price_names_the_records_that_its_hours_were_measured_in(
     assert all(source.startswith(written.run_id + ":") for source in figure.sources)
 
 
-def test_the_calendar_keeps_what_is_not_foreseen_apart_from_zero(
-    tmp_path: Path, campaign_records: Kit, priced: Any, said: Say
-) -> None:
-    dossier = build_dossier([campaign_records(tmp_path / "runs").runs], priced.write())
+def test_the_calendar_keeps_what_is_not_foreseen_apart_from_zero(decide: Any, priced: Any, said: Say) -> None:
+    dossier = decide("plain", priced.write())
     rows = {
         row.labels["phase"]: row for row in dossier.tables["calendar"].rows if row.labels["candidate"] == "CPU bf16"
     }
@@ -196,8 +187,8 @@ def test_limits_are_read_off_the_records(tmp_path: Path, campaign_records: Kit, 
     assert {"untested_gpu", "untested_reload", "untested_probes", "untested_test_set"} <= set(keys(dossier.not_tested))
 
 
-def test_rules_are_said_in_words_and_in_whole_documents(tmp_path: Path, campaign_records: Kit, said: Say) -> None:
-    dossier = build_dossier([campaign_records(tmp_path / "runs").runs], None)
+def test_rules_are_said_in_words_and_in_whole_documents(decide: Any, said: Say) -> None:
+    dossier = decide("plain", None)
     assert [said(dossier, sentence) for sentence in dossier.gates] == [
         "A document is accepted only when all required fields are right: date, amount, category.",
         "At most 5 percentage points lost against the reference fp32: 1 of 24 documents.",
@@ -207,20 +198,15 @@ def test_rules_are_said_in_words_and_in_whole_documents(tmp_path: Path, campaign
     ]
 
 
-def test_the_campaigns_names_for_configurations_are_used_in_every_table(
-    tmp_path: Path, campaign_records: Kit, priced: Any
-) -> None:
-    dossier = build_dossier([campaign_records(tmp_path / "runs").runs], priced.write())
+def test_the_campaigns_names_for_configurations_are_used_in_every_table(decide: Any, priced: Any) -> None:
+    dossier = decide("plain", priced.write())
     for name in ("quality", "paired", "gates", "candidates", "memory", "durations"):
         labels = {row.labels["label"] for row in dossier.tables[name].rows}
         assert labels <= {"CPU fp32", "CPU bf16"}, name
 
 
-def test_another_day_of_judgement_changes_validity_and_nothing_measured(
-    tmp_path: Path, campaign_records: Kit, priced: Any
-) -> None:
-    runs = campaign_records(tmp_path / "runs").runs
-    today, later = (build_dossier([runs], priced.write(), as_of=day) for day in (None, dt.date(2026, 3, 1)))
+def test_another_day_of_judgement_changes_validity_and_nothing_measured(decide: Any, priced: Any) -> None:
+    today, later = (decide("plain", priced.write(), as_of=day) for day in (None, dt.date(2026, 3, 1)))
     assert (today.decision.has_winner, later.decision.has_winner) == (True, False)
     assert later.as_of == "2026-03-01"
     assert "subtitle_prices_expired" in keys(later.subtitle)
@@ -239,6 +225,6 @@ def test_no_run_file_is_a_clear_error(tmp_path: Path) -> None:
         build_dossier([tmp_path], None)
 
 
-def test_the_json_of_a_dossier_reads_back_as_the_dossier(tmp_path: Path, campaign_records: Kit, priced: Any) -> None:
-    dossier = build_dossier([campaign_records(tmp_path / "runs").runs], priced.write())
+def test_the_json_of_a_dossier_reads_back_as_the_dossier(decide: Any, priced: Any) -> None:
+    dossier = decide("plain", priced.write())
     assert msgspec.json.decode(dossier_json(dossier), type=Dossier) == dossier

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from collector.contract.campaign_file import read_campaign
 from collector.contract.protocol import Gates, SubsetGate
-from reporter import figures
-from reporter.assemble import build_dossier, dossier_of
+from reporter.assemble import build_dossier
 from reporter.dossier import Dossier, Row, Sentence
-from reporter.load import open_records
 
 Kit = Any
 Say = Callable[[Dossier, Sentence], str]
-Decide = Callable[[str, Path | None], Dossier]
+Decide = Any
 RULES = Gates(max_lost_points="1", subsets=[SubsetGate(subset="critical", min_accepted_percent="90")])
 GPU = "Example GPU 24 GB"
 
@@ -37,23 +34,6 @@ def e2_records(kit: Kit, runs: Path) -> Path:
     ]
     kit(runs, documents=200, critical=20, variants=variants, gates=RULES, reference_runs=1)
     return runs
-
-
-@pytest.fixture(scope="module")
-def decide(tmp_path_factory: pytest.TempPathFactory, campaign_records: Kit) -> Iterator[Decide]:
-    """Make the dossier of a named set of records under a campaign; each set is written and measured once."""
-    writers = {"plain": lambda kit, runs: kit(runs).runs, "e2": e2_records, "two machines": two_machines}
-    opened: dict[str, Any] = {}
-
-    def of(name: str, campaign: Path | None) -> Dossier:
-        if name not in opened:
-            store = open_records([writers[name](campaign_records, tmp_path_factory.mktemp("records") / "runs")])
-            opened[name] = store, figures.build(store)
-        return dossier_of(*opened[name], read_campaign(campaign).campaign if campaign else None)
-
-    yield of
-    for store, _ in opened.values():
-        store.close()
 
 
 def candidates(dossier: Dossier) -> dict[str, Row]:
@@ -104,7 +84,7 @@ def test_mission_e2_with_an_objective_but_no_price_has_no_winner_either(
 ) -> None:
     for name in ("reference", "A", "B"):
         campaign_text.candidate(name, name)
-    dossier = decide("e2", campaign_text.write(documents=200))
+    dossier = decide("e2", campaign_text.write(documents=200), write=e2_records)
     assert not dossier.decision.has_winner
     assert statuses(dossier) == {"A": "not_priced", "reference": "reference", "B": "rejected"}
     assert verdicts(dossier, said)["A"] == "meets the rules, no price given"
@@ -147,7 +127,7 @@ def test_the_cheapest_is_recommended_with_its_price_and_every_other_has_its_reas
     decide: Decide, campaign_text: Any, said: Say
 ) -> None:
     path = priced(campaign_text).write(corpora=1000, documents=240, top='deadline_h = "40"')
-    dossier = decide("two machines", path)
+    dossier = decide("two machines", path, write=two_machines)
     assert said(dossier, dossier.decision.recommendation) == (
         "Rent Example CPU 2 cores from Example Cloud for 1 package of 3 days and run CPU bf16: 100.00 EUR net, "
         "119.00 EUR with tax."
@@ -174,7 +154,7 @@ def test_what_would_change_the_answer_is_computed_from_its_figures(
     decide: Decide, campaign_text: Any, said: Say
 ) -> None:
     path = priced(campaign_text).write(corpora=1000, documents=240, top='deadline_h = "40"')
-    dossier = decide("two machines", path)
+    dossier = decide("two machines", path, write=two_machines)
     said_all = [said(dossier, sentence) for sentence in dossier.decision.would_change]
     assert said_all[0] == "A package of 3 days for GPU bf16 under 100.00 EUR net (now 540.00 EUR)."
     most = dossier.figures["what_if/bf16~example-cpu-2-cores~b1~c1/most_documents"].value
@@ -342,7 +322,9 @@ def test_a_campaign_in_which_everything_failed_is_still_a_dossier(
 def test_other_objectives_rank_by_their_own_quantity(
     decide: Decide, campaign_text: Any, said: Say, prefer: str, behind: str
 ) -> None:
-    dossier = decide("two machines", priced(campaign_text).write(corpora=1000, documents=240, prefer=prefer))
+    dossier = decide(
+        "two machines", priced(campaign_text).write(corpora=1000, documents=240, prefer=prefer), write=two_machines
+    )
     assert [label for label, status in statuses(dossier).items() if status == "recommended"] == ["GPU bf16"]
     assert behind in verdicts(dossier, said)["CPU bf16"]
 
