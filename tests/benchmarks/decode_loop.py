@@ -2,7 +2,8 @@
 
     python tests/benchmarks/decode_loop.py --cache .cache [--threads 1] [--rounds 6] [--tokens 48]
 
-Decode: tokens after the first, by the stamps of each token; generate's come from a streamer, called once per token. Total: whole calls. Each round asks both, in the order ABBA, for the same prompt and as many tokens: the end
+Decode: tokens after the first, by the stamp of each token; generate's stamps come from a streamer, called once per
+token. Total: whole calls. Each round asks both, in the order ABBA, for the same prompt and as many tokens: the end
 token is switched off for both. A ratio above 1 means that the engine's loop is faster.
 """
 

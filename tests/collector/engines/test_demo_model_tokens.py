@@ -21,7 +21,7 @@ from collector.starter.demo_model import cached_folder
 pytestmark = pytest.mark.slow
 STARTER = Path(collector.__file__).parent / "starter"
 CACHE = Path(os.environ.get("GPU_DOSSIER_CACHE", STARTER.parent.parent / ".cache"))
-LIMIT = 24
+LIMIT = 12
 
 
 @pytest.fixture(scope="module")
