@@ -6,24 +6,17 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
 from collector.contract.errors import DossierError
 from collector.contract.resources import data_dir
 
 from . import paper
-from .dossier import Dossier
+from .dossier import Dossier, dossier_json
 from .render import Words, render
 from .translate import Translator
 from .watermark import watermark
 
 STYLES = ("tokens.css", "fonts-screen.css", "page.css", "screen.css")
 DOSSIER_JSON = "dossier.json"
-
-
-def dossier_bytes(dossier: Dossier) -> bytes:
-    """Return dossier.json: every figure and table, keys in a fixed order, one line."""
-    return msgspec.json.encode(dossier, order="deterministic") + b"\n"
 
 
 def write_html(dossier: Dossier, out: Path, *, lang: str = "en", words: Words | None = None) -> None:
@@ -57,7 +50,7 @@ def _write_assets(dossier: Dossier, assets: Path, lang: str) -> None:
     for font in sorted((source / "fonts").glob("*.woff2")):
         shutil.copyfile(font, assets / "fonts" / font.name)
     shutil.copyfile(source / "fonts" / "Inter-OFL.txt", assets / "fonts" / "Inter-OFL.txt")
-    (assets / DOSSIER_JSON).write_bytes(dossier_bytes(dossier))
+    (assets / DOSSIER_JSON).write_bytes(dossier_json(dossier))
     if dossier.has_example_prices:
         (assets / "watermark.svg").write_text(watermark(Translator(lang)), encoding="utf-8")
 
@@ -77,7 +70,7 @@ def write_pdf(
     Raises MissingDependency without WeasyPrint or Pango, and DossierError where a character or picture could not be
     printed or the place cannot be written; then nothing half-written is left.
     """
-    files = paper.attached_files(attachments, {DOSSIER_JSON: dossier_bytes(dossier)})
+    files = paper.attached_files(attachments, {DOSSIER_JSON: dossier_json(dossier)})
     pdf = paper.pdf_bytes(dossier, lang=lang, files=files, words=words)
     part = out.with_name(out.name + ".part")
     try:

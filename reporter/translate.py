@@ -11,9 +11,10 @@ from pathlib import Path
 
 from babel import Locale
 from babel.dates import format_date, format_datetime
-from babel.numbers import format_decimal, get_currency_precision
+from babel.numbers import format_decimal
 
 from collector.contract.errors import DossierError
+from collector.contract.money import minor_digits
 from collector.contract.resources import data_dir
 
 DOMAIN = "gpu-dossier"
@@ -77,8 +78,8 @@ class Translator:
         return "+" + digits if is_signed and exact > 0 else digits
 
     def money(self, minor_units: int, currency: str, *, with_code: bool = True) -> str:
-        """Return an amount of integer minor units with the currency's own precision and, when asked, its ISO code."""
-        precision: int = get_currency_precision(currency)
+        """Return an amount of integer minor units with the ISO 4217 decimals and, when asked, the code."""
+        precision = minor_digits(currency)
         amount = self.number(Decimal(minor_units).scaleb(-precision), precision)
         return f"{amount}{NO_BREAK}{currency}" if with_code else amount
 

@@ -109,6 +109,7 @@ WORDS: dict[str, str] = {
     # calendar
     "load_and_warmup": N_("load and warm-up"),
     "not_foreseen": N_("not foreseen"),
+    "not_defined": N_("not defined"),
     "preparation": N_("preparation"),
     "quantization": N_("quantization"),
     "processing": N_("processing"),
