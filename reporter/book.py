@@ -71,8 +71,8 @@ class Book:
         return next((row for row in self.rows(table) if row.key == key), None)
 
     def rows_of(self, table: str, key: str) -> list[Row]:
-        """Return the rows of that configuration: its own key, or one that goes on after `~`."""
-        return [row for row in self.rows(table) if row.key == key or row.key.startswith(key + "~")]
+        """Return the rows of that configuration."""
+        return [row for row in self.rows(table) if row.labels.get("configuration_key", row.key) == key]
 
     def figure(self, row: Row | None, column: str) -> Figure | None:
         """Return the figure of a cell; null where the row has no such cell."""

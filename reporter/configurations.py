@@ -15,8 +15,8 @@ from .book import Book
 from .dossier import Row
 from .packages import Machine
 
-_KEY = re.compile(r"(.*~b([0-9]+)~c([0-9]+)(?:~[0-9a-f]{6}(?=~|$))?)(?:~.*)?")
-"""`<variant>~<device>~b<batch>~c<concurrency>`, six digits where two machines share that, then what a row adds."""
+_KEY = re.compile(r".*~b([0-9]+)~c([0-9]+)(?:~[0-9a-f]{6})?")
+"""`<variant>~<device>~b<batch>~c<concurrency>`, with six more digits where two machines share that."""
 _SCOPES: dict[str, tuple[MemoryScope, ...]] = {"cpu": ("host",)}
 _DEVICE_SCOPES: tuple[MemoryScope, ...] = ("device", "process", "reserved", "allocated")
 """Widest first: the widest one that was read answers whether it fits."""
@@ -80,9 +80,8 @@ def configurations(book: Book, trial: LockedTrial, stage: Stage) -> list[Configu
     found: dict[str, Row] = {}
     for table in ("quality", "passes"):
         for row in book.rows(table):
-            match = _KEY.fullmatch(row.key)
-            if match and row.labels.get("purpose") not in ("reference_repeat", "repetition"):
-                found.setdefault(match[1], row)
+            if row.labels["purpose"] not in ("reference_repeat", "repetition"):
+                found.setdefault(row.labels["configuration_key"], row)
     documents = [document for document in trial.documents if document.role == ROLE_OF[stage]]
     subsets = {gate.subset: sum(gate.subset in d.subsets for d in documents) for gate in trial.gates.subsets}
     return [_configuration(book, key, row, len(documents), subsets) for key, row in found.items()]
@@ -105,13 +104,13 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
     match = _KEY.fullmatch(key)
     assert match is not None
     quality = book.row("quality", key)
-    device = row.labels.get("device") or _device_of(book, key)
+    device = row.labels["device"]
     machine, kind, capacity_id = _machine(book, device)
     corpus, corpus_ids = _median(book, key, "measure_ns")
     loading, loading_ids = _loading(book, key)
     return Configuration(
-        key=key, label=row.labels["label"], variant=key.split("~")[0], device=device,
-        purpose=row.labels["purpose"], batch=int(match[2]), concurrency=int(match[3]), expected_documents=expected,
+        key=key, label=row.labels["label"], variant=row.labels["variant"], device=device,
+        purpose=row.labels["purpose"], batch=int(match[1]), concurrency=int(match[2]), expected_documents=expected,
         returned_documents=book.whole(quality, "returned_documents"),
         accepted=book.whole(quality, "accepted_documents"),
         subsets={
@@ -187,14 +186,3 @@ def _failure(book: Book, key: str) -> Failed | None:
         if row.labels.get("configuration_key") == key and row.labels.get("scope") in ("variant", "pass", "run"):
             return Failed(row.labels.get("cause", ""), row.labels.get("phase") or None)
     return Failed("unknown", None) if book.rows_of("passes", key) else None
-
-
-def _device_of(book: Book, key: str) -> str:
-    """Return the device whose name, slugged as the keys are, stands in the key; else what stands there."""
-    slug = key.split("~")[1]
-    names = {name: re.sub("[^a-z0-9]+", "-", name.lower()).strip("-") for name in _device_names(book)}
-    return next((name for name, slugged in names.items() if slugged == slug), slug)
-
-
-def _device_names(book: Book) -> list[str]:
-    return [row.labels["name"] for row in book.rows("devices")]

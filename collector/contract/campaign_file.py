@@ -81,6 +81,11 @@ def _candidates(campaign: Campaign) -> Iterator[_Fault]:
                     f'candidate "{candidate.id}" names the offer "{name}", which is not in this file',
                     f"add an [[offer]] with this id, or name one of: {listed}",
                 )  # fmt: skip
+        if candidate.label in (earlier.label for earlier in campaign.candidates[:index]):
+            yield _Fault(
+                f"candidate[{index}].label", "duplicate-label", f'two candidates are labelled "{candidate.label}"',
+                "give each candidate a label of its own: the dossier tells them apart by it",
+            )  # fmt: skip
         key = (candidate.variant, candidate.device, candidate.batch, candidate.concurrency)
         if key in seen:
             yield _Fault(

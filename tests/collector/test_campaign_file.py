@@ -88,6 +88,7 @@ def test_a_good_file_is_read_and_knows_its_lines(tmp_path: Path) -> None:
         ('provider = "Example', 'vendor = "x"\nprovider = "Example', 26, "unknown-field", "vendor", "remove it"),
         ('price_3_days = "540.00"', "price_3_days = 540.00", 30, "wrong-type", "540.0", "in quotes"),
         ('id = "b"', 'id = "a"', 19, "duplicate-id", '"a"', "an id of its own"),
+        ('label = "L4 · int8"', 'label = "L40S · int8"', 20, "duplicate-label", "L40S", "a label of its own"),
         ('id = "o2"', 'id = "o1"', 38, "duplicate-id", '"o1"', "an id of its own"),
         ('offers = ["o1"]', 'offers = ["o9"]', 16, "unknown-offer", '"o9"', "o1, o2"),
         ('offers = ["o1"]', 'offers = [\n "o1",\n "o9"]', 18, "unknown-offer", '"o9"', "o1, o2"),
