@@ -77,8 +77,10 @@ def _between_records(store: Store, rule: str) -> Iterator[Finding]:
     file = check_file(rule)
     paths = {report.run_id: report.path for report in reversed(store.files)}
     for run_id, seq, message in store.con.execute(file.text).fetchall():
-        # the chain keeps seq and line together: line 1 has seq 0
-        yield Finding(paths[run_id], seq + 1, rule, message, file.next_step)
+        # a line whose run_id was changed belongs to no file here; the chain has named it
+        if run_id in paths:
+            # the chain keeps seq and line together: line 1 has seq 0
+            yield Finding(paths[run_id], seq + 1, rule, message, file.next_step)
 
 
 def _header(store: Store, report: chain.FileReport) -> Iterator[Finding]:

@@ -69,16 +69,17 @@ def build(store: Store) -> Evidence:
         con.execute(f"create or replace table {name} as {sql_file(name).text}")
     _quantile_ranks(con)
     digests = _file_digests(con)
+    configurations = _configuration_labels(con)
     figures: dict[str, Figure] = {}
     tables: dict[str, Table] = {}
     for name in TABLES:
-        tables[name] = _table(con, sql_file(name), digests, figures)
+        tables[name] = _table(con, sql_file(name), digests, configurations, figures)
     reference = con.execute("select any_value(configuration_key) from reference_documents").fetchone()
     stage = con.execute("select stage from judged_stage").fetchone()
     return Evidence(
         figures=figures,
         tables=tables,
-        lock=msgspec.json.decode(headers[0].protocol_json, type=Lock),
+        lock=_lock(store, headers[0]),
         stage=stage[0] if stage else headers[0].stage,
         headers=headers,
         reference_key=reference[0] if reference else None,
@@ -139,6 +140,17 @@ def _headers(store: Store) -> tuple[Header, ...]:
     return tuple(sorted(headers.values(), key=lambda header: (header.wall_at, header.run_id)))
 
 
+def _lock(store: Store, header: Header) -> Lock:
+    try:
+        return msgspec.json.decode(header.protocol_json, type=Lock)
+    except msgspec.MsgspecError as error:
+        path = next(report.path for report in store.files if report.run_id == header.run_id)
+        step = "restore the file from a copy, or keep it out of the campaign"
+        raise Refused(
+            [Finding(path, 1, "protocol-json", f"the header holds no readable lock: {error}", step)]
+        ) from None
+
+
 def _one_protocol(store: Store, headers: Sequence[Header]) -> None:
     """Refuse to pool runs of different protocols; every file that differs from the earliest run is named."""
     wanted = headers[0].protocol_id
@@ -188,8 +200,17 @@ def _file_digests(con: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
     return digests
 
 
+def _configuration_labels(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    rows = con.execute("select configuration_key, variant, device, purpose from configurations").fetchall()
+    return {key: {"variant": variant, "device": device, "purpose": purpose} for key, variant, device, purpose in rows}
+
+
 def _table(
-    con: duckdb.DuckDBPyConnection, file: SqlFile, digests: Mapping[str, list[str]], figures: dict[str, Figure]
+    con: duckdb.DuckDBPyConnection,
+    file: SqlFile,
+    digests: Mapping[str, list[str]],
+    configurations: Mapping[str, dict[str, str]],
+    figures: dict[str, Figure],
 ) -> Table:
     """Run one file, add its figures, and return its table."""
     con.execute(f"create or replace table {file.name} as {file.text}")
@@ -216,7 +237,8 @@ def _table(
             figure = _figure(file.name, key, column, found, digests)
             figures[figure.figure_id] = figure
             cells[column.name] = figure.figure_id
-        rows[key] = Row(key=key, labels={name: _label(found[name]) for name in file.labels}, cells=cells)
+        own = {name: _label(found[name]) for name in file.labels}
+        rows[key] = Row(key=key, labels=configurations.get(own.get("configuration_key", ""), {}) | own, cells=cells)
     return Table(name=file.name, grain=file.grain, rows=list(rows.values()))
 
 

@@ -80,6 +80,16 @@ class Store:
         return [report.path for report in self.files if not report.is_sealed and not report.is_newer_format]
 
     @property
+    def broken_chains(self) -> list[SetAside]:
+        """The first break of each file's chain or seal: its records are read, but they are no untouched evidence."""
+        found: dict[Path, SetAside] = {}
+        for report in self.files:
+            for line, problem in report.problems:
+                if problem.rule in ("chain", "seal", "after-seal"):
+                    found.setdefault(report.path, SetAside(report.path, line, problem.rule, problem.message))
+        return list(found.values())
+
+    @property
     def duplicate_count(self) -> int:
         return sum(self.duplicate_counts.values())
 
@@ -195,12 +205,14 @@ def _create_files(con: duckdb.DuckDBPyConnection, reports: Sequence[chain.FileRe
 
 
 def _set_aside(reports: Sequence[chain.FileReport]) -> list[SetAside]:
-    """Return what no figure uses. A broken chain alone sets nothing aside: `reporter check` and the dossier name it."""
+    """Return what no figure uses, each line once. A broken chain alone is told, it sets nothing aside."""
     found: list[SetAside] = []
     for report in reports:
+        told: set[int] = set()
         for line, problem in report.problems:
-            if problem.rule == "newer-format":
-                found.append(SetAside(report.path, None, problem.rule, problem.message))
-            elif problem.rule in ("torn-tail", "unknown-kind") or not (problem.is_notice or problem.rule == "chain"):
-                found.append(SetAside(report.path, line, problem.rule, problem.message))
+            is_lost = problem.rule in ("torn-tail", "unknown-kind") or not problem.is_notice
+            if is_lost and problem.rule != "chain" and line not in told:
+                told.add(line)
+                is_whole = problem.rule == "newer-format"
+                found.append(SetAside(report.path, None if is_whole else line, problem.rule, problem.message))
     return found

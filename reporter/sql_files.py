@@ -3,8 +3,10 @@
 The head of a file is comments: the grain (`-- one row per ...`), then either `-- step: mart` or the labels and figures
 of a table of the dossier:
 
-    -- labels: label, purpose
+    -- labels: label, configuration_key
     -- figure accepted_documents | documents | measured | formula | n=document_count | interval=wilson(document_count)
+
+A row with the label `configuration_key` also gets the configuration's variant, device and purpose.
 """
 
 from __future__ import annotations

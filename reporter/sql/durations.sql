@@ -12,7 +12,7 @@ with answered as (
     select
         passes.pass_key,
         count(*) as completed_documents,
-        cast(sum(requests.output_tokens) as bigint) as output_tokens,
+        sum(requests.output_tokens) as output_tokens,
         list(requests.source order by requests.source) as sources
     from counted_passes as passes
     inner join pass_documents as documents using (pass_key, run_id, pass_id)

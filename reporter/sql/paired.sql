@@ -1,5 +1,5 @@
 -- one row per configuration other than the reference: its judged pass against the reference, document by document
--- labels: label, purpose
+-- labels: label, configuration_key, purpose
 -- figure document_count | documents | measured | documents judged in both
 -- figure both_right | documents | measured | accepted in both
 -- figure lost_documents | documents | measured | accepted in the reference only
@@ -24,7 +24,7 @@ with counted as (
 )
 select
     configuration_key as row_key,
-    * exclude (configuration_key, first_begun, sources),
+    * exclude (first_begun, sources),
     gained_documents - lost_documents as net_documents,
     100 * (gained_documents - lost_documents) / document_count as difference_points,
     sources

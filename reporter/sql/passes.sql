@@ -1,5 +1,5 @@
 -- one row per pass attempt
--- labels: label, variant, device, stage, purpose, outcome, counts_yes_no, cause
+-- labels: label, configuration_key, stage, purpose, outcome, counts_yes_no, cause
 -- figure attempt | count | measured | number of the attempt; the last complete one counts
 -- figure documents | documents | measured | distinct documents with a final try
 -- figure measure_ns | nanoseconds | measured | duration of the measure phase by the worker's monotonic clock
@@ -10,8 +10,7 @@ with keyed as (
             when attempts.purpose = 'reference_repeat' then '~ref' else '~r'
         end || attempts.repetition || '~a' || attempts.attempt as attempt_key,
         configurations.label,
-        configurations.variant,
-        configurations.device
+        configurations.configuration_key
     from pass_attempts as attempts
     inner join configurations using (configuration_id)
 )
@@ -20,8 +19,7 @@ select
     || case when count(*) over (partition by attempt_key) > 1 then '~' || stage || '~' || run_id[1:6] else '' end
         as row_key,
     label,
-    variant,
-    device,
+    configuration_key,
     stage,
     purpose,
     pass_outcome as outcome,

@@ -1,5 +1,5 @@
 -- one row per configuration: its judged pass (repetition 1, last complete attempt)
--- labels: label, purpose, variant, device
+-- labels: label, configuration_key, purpose
 -- figure document_count | documents | measured | documents of the pass, answered or not
 -- figure returned_documents | documents | measured | distinct documents with a final try
 -- figure accepted_documents | documents | measured | documents whose required fields are all right | n=document_count | interval=wilson(document_count)
@@ -14,10 +14,9 @@
 -- figure normalised_documents | documents | measured | documents with a field equal only after Unicode normalisation
 select
     passes.configuration_key as row_key,
+    passes.configuration_key,
     passes.label,
     passes.purpose,
-    passes.variant,
-    passes.device,
     count(*) as document_count,
     count(*) filter (where documents.is_returned) as returned_documents,
     count(*) filter (where documents.is_accepted) as accepted_documents,
@@ -34,6 +33,5 @@ select
 from counted_passes as passes
 inner join judged_documents as documents using (pass_key, run_id, pass_id)
 where passes.is_judged
-group by
-    passes.configuration_key, passes.label, passes.purpose, passes.variant, passes.device, passes.first_begun
+group by passes.configuration_key, passes.label, passes.purpose, passes.first_begun
 order by passes.first_begun, passes.configuration_key

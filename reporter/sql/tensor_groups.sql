@@ -7,8 +7,8 @@ select
     variants.label,
     groups.module_group,
     groups.storage_dtype,
-    cast(sum(groups.tensor_bytes) filter (where not groups.is_tied) as bigint) as tensor_bytes,
-    cast(sum(groups.element_count) filter (where not groups.is_tied) as bigint) as element_count,
+    sum(groups.tensor_bytes) filter (where not groups.is_tied) as tensor_bytes,
+    sum(groups.element_count) filter (where not groups.is_tied) as element_count,
     'not_applicable' as tensor_bytes_missing,
     'not_applicable' as element_count_missing,
     list(groups.source order by groups.run_id, groups.seq) as sources

@@ -24,7 +24,7 @@ select
     parameter_count,
     weight_bytes,
     claimed_weight_bytes,
-    case when parameter_count > 0 then 8 * weight_bytes / parameter_count end as effective_bits,
+    case when parameter_count > 0 then 8.0 * weight_bytes / parameter_count end as effective_bits,
     missing,
     [source] as sources
 from observed_variants

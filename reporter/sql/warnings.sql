@@ -5,7 +5,7 @@ select
     warning_class || '~' || coalesce(phase, 'none') as row_key,
     warning_class,
     phase,
-    cast(sum(repeat_count) as bigint) as repeat_count,
+    sum(repeat_count) as repeat_count,
     list(source order by source) as sources
 from stg_warning
 group by warning_class, phase

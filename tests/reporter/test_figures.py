@@ -181,6 +181,27 @@ def test_files_without_a_readable_run_are_refused(tmp_path: Path, campaign_recor
         figures.build(store)
 
 
+def test_a_run_that_began_no_pass_gives_empty_tables(tmp_path: Path, campaign_records: Kit) -> None:
+    written = campaign_records(tmp_path / "runs")
+    lines = written.path.read_bytes().splitlines()
+    described = [line for line in lines if line.startswith((b'{"kind":"header"', b'{"kind":"document"'))]
+    written.path.write_bytes(b"\n".join(described) + b"\n")
+    evidence = built([written.path], tmp_path / "cache")
+    assert (evidence.stage, evidence.reference_key) == ("validation", None)
+    assert [name for name, table in evidence.tables.items() if table.rows] == ["runs"]
+
+
+def test_a_header_without_a_lock_is_refused_by_file(tmp_path: Path, campaign_records: Kit) -> None:
+    written = campaign_records(tmp_path / "runs")
+    lines = campaign_records.rechain(
+        written.path.read_bytes().splitlines(),
+        lambda index, line: line | {"protocol_json": "{}"} if line["kind"] == "header" else line,
+    )
+    written.path.write_bytes(b"\n".join(lines) + b"\n")
+    with load.open_records([written.path]) as store, pytest.raises(Refused, match="protocol-json"):
+        figures.build(store)
+
+
 def test_a_file_without_a_readable_header_gives_no_figure(tmp_path: Path, campaign_records: Kit) -> None:
     good = campaign_records(tmp_path / "runs")
     bad = campaign_records(tmp_path / "runs", seed=4, start="2026-01-09T09:00:00")

@@ -73,7 +73,8 @@ def test_quality_counts_outcomes_apart_and_a_document_without_an_answer_as_faile
     assert (reference["accepted_documents"], reference["wrong_documents"]) == (7, 1)
     assert reference["several_candidates_documents"] == 1
     assert labels(found, "quality", BF16) == {
-        "label": "bf16 · 1", "purpose": "variant", "variant": "bf16", "device": "Example CPU 2 cores",
+        "label": "bf16 · 1", "configuration_key": BF16, "purpose": "variant", "variant": "bf16",
+        "device": "Example CPU 2 cores",
     }  # fmt: skip
 
 
@@ -128,7 +129,8 @@ def test_changed_documents_names_each_document_with_its_fields(found: Evidence) 
         f"{BF16}~{name}" for name in ("doc-001", "doc-003", "doc-007", "doc-008", "doc-004")
     ]
     assert labels(found, "changed_documents", f"{BF16}~doc-004") == {
-        "label": "bf16 · 1", "configuration_key": BF16, "document_id": "doc-004", "direction": "gained",
+        "label": "bf16 · 1", "configuration_key": BF16, "variant": "bf16", "device": "Example CPU 2 cores",
+        "purpose": "variant", "document_id": "doc-004", "direction": "gained",
         "reference_outcome": "wrong", "outcome": "right", "fields": "category", "subsets": "", "language": "vi",
         "length_class": "usual",
     }  # fmt: skip

@@ -9,7 +9,7 @@ with counted as (
         count(distinct document_id) filter (where is_final) as distinct_document_count,
         count(*) filter (where request_outcome = 'completed') as completed_request_count,
         count(*) filter (where request_outcome <> 'completed') as failed_request_count,
-        cast(coalesce(sum(output_tokens), 0) as bigint) as output_token_count
+        coalesce(sum(output_tokens), 0) as output_token_count
     from stg_request
     where phase = 'measure'
     group by run_id, pass_id
