@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,9 @@ AS_OF = click.option(
     help="Day that prices are judged on; default: the campaign's.",
 )  # fmt: skip
 LANG = click.option("--lang", default="en", show_default=True, help="Language of the document.")
+
+
+PIPE_COLUMNS = 160
 
 
 def _out(what: str) -> Callable[[Any], Any]:
@@ -213,9 +217,10 @@ def _print_summary(dossier: Dossier, lang: str) -> None:
 
     from reporter.summary import summary_lines, summary_table
 
-    console = Console(highlight=False, soft_wrap=True)
+    # a pipe has no width: nothing of a verdict may be cut there
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
     for line in summary_lines(dossier, lang):
-        console.print(line, markup=False)
+        console.print(line, markup=False, soft_wrap=True)
     console.print(summary_table(dossier, lang))
 
 

@@ -21,8 +21,8 @@ def does_not_show(case: Case, *, several_factors: Sequence[str]) -> list[Sentenc
     """
     measured = [standing.configuration for standing in case.measured if standing.configuration]
     return [
-        *_workload(case),
         *_load(case, measured),
+        *_workload(case),
         *_repetitions(case, measured),
         *_prices(case),
         *_factors(case, measured, several_factors),
@@ -52,12 +52,12 @@ def _workload(case: Case) -> Iterator[Sentence]:
         yield sentence("limit_language", languages=", ".join(known))
     else:
         yield sentence("limit_language_unstated")
-    if everything is not None:
-        yield sentence("limit_texts", documents=ref(everything.cells["document_count"]))
     if case.stage == "pilot":
         yield sentence("limit_stage_pilot")
     elif case.stage == "validation":
         yield sentence("limit_stage_test")
+    if everything is not None:
+        yield sentence("limit_texts", documents=ref(everything.cells["document_count"]))
 
 
 def _load(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:

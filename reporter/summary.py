@@ -27,10 +27,16 @@ def summary_table(dossier: Dossier, lang: str) -> Table:
     """Return one row per candidate: accepted of all, in each subset, memory peak, corpus time, price, verdict."""
     view = plain_view(dossier, lang)
     headings = [N_("configuration"), N_("accepted"), N_("memory peak"), N_("corpus time"), N_("price, net")]
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for place, heading in enumerate([*headings[:2], *view.subsets(), *headings[2:]]):
-        table.add_column(view.tr.text(heading), justify="right" if place else "left", no_wrap=True)
-    table.add_column(view.tr.text(N_("verdict")), min_width=24)
+        is_number = place > 0
+        table.add_column(
+            _stacked(view.tr.text(heading)),
+            justify="right" if is_number else "left",
+            no_wrap=is_number,
+            overflow="fold",
+        )
+    table.add_column(view.tr.text(N_("verdict")), min_width=10, overflow="fold")
     for row in view.rows("candidates"):
         counted = [_of(view, row, "accepted_documents", "document_count")]
         counted += [_of(view, row, f"subset_accepted:{name}", f"subset_documents:{name}") for name in view.subsets()]
@@ -45,6 +51,11 @@ def summary_table(dossier: Dossier, lang: str) -> Table:
 def plain_view(dossier: Dossier, lang: str) -> View:
     """Return what prints figures and sentences of a dossier as plain text."""
     return View(dossier, Translator(lang), shipped_words(), "screen", density=0)
+
+
+def _stacked(heading: str) -> str:
+    """One word a line, so that a column of numbers is as narrow as its numbers."""
+    return "\n".join(heading.split())
 
 
 def _value(view: View, row: Row, column: str) -> str:

@@ -63,6 +63,18 @@ def test_summary_prints_the_verdict_of_every_candidate(trial: tuple[Path, Path])
     assert json.loads(run("summary", runs, "--json").stdout)["decision"]["has_winner"] is False
 
 
+def test_a_piped_summary_cuts_no_verdict(tmp_path: Path, campaign_records: Kit, campaign_text: Any) -> None:
+    kit = campaign_records
+    runs = kit(tmp_path / "runs", variants=[kit.fp32, kit.variant(name="bf16", failure="out_of_memory")]).runs
+    path = campaign_text.candidate("A configuration with a name that is rather long", "bf16").write()
+    lines = run("summary", runs, "--campaign", path).stdout.splitlines()
+    assert any(
+        line.startswith("A configuration with a name that is rather long")
+        and line.rstrip().endswith("failed: out of memory in loading")
+        for line in lines
+    )
+
+
 def test_choose_writes_the_choice(trial: tuple[Path, Path], tmp_path: Path) -> None:
     runs, campaign = trial
     out = tmp_path / "out" / "choice.json"
