@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import duckdb
 import msgspec
@@ -15,11 +14,11 @@ from collector.contract.records import Header
 from collector.contract.records.base import Stage
 
 from . import statistics
-from .dossier import BASES, Basis, Figure, Interval, Row, Table, Unit, Value
+from .dossier import BASES, Basis, Figure, Row, Table, Unit, Value
 from .load import Store
-from .sql_files import MARTS, TABLES, FigureColumn, SqlFile, query_digest, sql_file
+from .sql_files import MARTS, TABLES, sql_file
+from .tables import MAX_SOURCES, TableMaker, figure_id, finite
 
-MAX_SOURCES = 20
 PERCENTILES = (50, 90, 95)
 
 
@@ -51,11 +50,6 @@ class Evidence(NamedTuple):
         return figure.value if figure else None
 
 
-def figure_id(table: str, row_key: str, column: str) -> str:
-    """Return the id of a cell's figure."""
-    return f"{table}/{row_key}/{column}"
-
-
 def build(store: Store) -> Evidence:
     """Compute every figure and table that records give.
 
@@ -68,12 +62,9 @@ def build(store: Store) -> Evidence:
     for name in MARTS:
         con.execute(f"create or replace table {name} as {sql_file(name).text}")
     _quantile_ranks(con)
-    digests = _file_digests(con)
-    configurations = _configuration_labels(con)
     figures: dict[str, Figure] = {}
-    tables: dict[str, Table] = {}
-    for name in TABLES:
-        tables[name] = _table(con, sql_file(name), digests, configurations, figures)
+    maker = TableMaker(con, figures)
+    tables = {name: maker.table(sql_file(name)) for name in TABLES}
     reference = con.execute("select any_value(configuration_key) from reference_documents").fetchone()
     stage = con.execute("select stage from judged_stage").fetchone()
     return Evidence(
@@ -110,7 +101,7 @@ def derive(
     is_listed = all(figure.record_count == len(figure.sources) for figure in inputs)
     return Figure(
         figure_id=figure_id,
-        value=_finite(figure_id, value),
+        value=finite(figure_id, value),
         unit=unit,
         basis=weakest([figure.basis for figure in inputs]),
         is_derived=True,
@@ -188,114 +179,3 @@ def _quantile_ranks(con: duckdb.DuckDBPyConnection) -> None:
             both = (low, high) if low is not None and high is not None else (None, None)
             row += [statistics.quantile_rank(n, percent), *both]
         con.execute(f"insert into quantile_ranks values ({', '.join('?' * len(row))})", row)
-
-
-def _file_digests(con: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
-    """Return run_id -> head digest of its file where sealed, else the digest of its bytes."""
-    digests: dict[str, list[str]] = {}
-    for run_id, digest in con.execute(
-        "select run_id, coalesce(head_digest, sha256) as digest from run_files where run_id is not null order by all"
-    ).fetchall():
-        digests.setdefault(run_id, []).append(digest)
-    return digests
-
-
-def _configuration_labels(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
-    rows = con.execute("select configuration_key, variant, device, purpose from configurations").fetchall()
-    return {key: {"variant": variant, "device": device, "purpose": purpose} for key, variant, device, purpose in rows}
-
-
-def _table(
-    con: duckdb.DuckDBPyConnection,
-    file: SqlFile,
-    digests: Mapping[str, list[str]],
-    configurations: Mapping[str, dict[str, str]],
-    figures: dict[str, Figure],
-) -> Table:
-    """Run one file, add its figures, and return its table."""
-    con.execute(f"create or replace table {file.name} as {file.text}")
-    cursor = con.execute(f"""
-        with listed as (
-            select * replace (list_sort(list_distinct(sources)) as sources), rowid from {file.name}
-        )
-        select
-            * exclude (sources, rowid),
-            coalesce(len(sources), 0) as source_count,
-            list_transform(sources[:{MAX_SOURCES}], lambda s: s.run_id || ':' || s.seq) as first_sources,
-            list_sort(list_distinct(list_transform(sources, lambda s: s.run_id))) as source_runs
-        from listed
-        order by listed.rowid""")
-    columns = [description[0] for description in cursor.description or []]
-    rows: dict[str, Row] = {}
-    for values in cursor.fetchall():
-        found = dict(zip(columns, values, strict=True))
-        key = str(found["row_key"])
-        if key in rows:
-            raise ValueError(f"{file.name}.sql: two rows have the key {key}")
-        cells = {}
-        for column in file.figures:
-            figure = _figure(file.name, key, column, found, digests)
-            figures[figure.figure_id] = figure
-            cells[column.name] = figure.figure_id
-        own = {name: _label(found[name]) for name in file.labels}
-        rows[key] = Row(key=key, labels=configurations.get(own.get("configuration_key", ""), {}) | own, cells=cells)
-    return Table(name=file.name, grain=file.grain, rows=list(rows.values()))
-
-
-def _figure(
-    table: str, key: str, column: FigureColumn, row: Mapping[str, Any], digests: Mapping[str, list[str]]
-) -> Figure:
-    name = figure_id(table, key, column.name)
-    value: Value = _finite(name, row[column.name])
-    reason = row.get(f"{column.name}_missing") or (row.get("missing") or {}).get(column.name) or "not_measured"
-    return Figure(
-        figure_id=name,
-        value=value,
-        unit=column.unit,
-        basis=column.basis,
-        is_derived=column.is_derived,
-        formula=column.formula,
-        n=row[column.n] if column.n else None,
-        interval=_interval(column, row) if value is not None else None,
-        missing_reason=reason if value is None else None,
-        query_digest=query_digest(table),
-        record_count=row["source_count"],
-        file_digests=sorted({digest for run in row["source_runs"] or [] for digest in digests.get(run, [])}),
-        sources=row["first_sources"] or [],
-    )
-
-
-def _interval(column: FigureColumn, row: Mapping[str, Any]) -> Interval | None:
-    """Return the interval that the column declares, or null where the sample allows none."""
-    if column.interval is None:
-        return None
-    method, arguments = column.interval
-    given = [row[name] for name in arguments]
-    bounds: statistics.Bounds | None = None
-    scale = 1.0
-    match method:
-        case "wilson":
-            bounds, scale = statistics.wilson(row[column.name], *given), float(given[0])
-        case "wilson_percent":
-            bounds, scale, method = statistics.wilson(*given), 100.0, "wilson"
-        case "tango":
-            bounds, scale = statistics.tango(*given), 100.0
-        case "order_statistics":
-            bounds = statistics.Bounds(*given) if None not in given else None
-        case _:
-            raise ValueError(f"{column.name}: no interval is called {method}")
-    if bounds is None:
-        return None
-    return Interval(
-        low=bounds.low * scale, high=bounds.high * scale, level_percent=statistics.LEVEL_PERCENT, method=method
-    )
-
-
-def _finite(name: str, value: Value) -> Value:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{name} is {value}: a figure is finite or null with a reason")
-    return value
-
-
-def _label(value: object) -> str:
-    return "" if value is None else str(value)

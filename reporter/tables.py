@@ -1,0 +1,136 @@
+"""From one SQL file to one table: runs it, and makes a figure of each cell that the file's head declares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import duckdb
+
+from . import statistics
+from .dossier import Figure, Interval, Row, Table, Value
+from .sql_files import FigureColumn, SqlFile, query_digest
+
+MAX_SOURCES = 20
+"""Source records that a figure lists; all of them are counted."""
+
+
+def figure_id(table: str, row_key: str, column: str) -> str:
+    """Return the id of a cell's figure."""
+    return f"{table}/{row_key}/{column}"
+
+
+def finite(name: str, value: Value) -> Value:
+    """Return the value. Raises ValueError for NaN and infinity, which no JSON can hold."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{name} is {value}: a figure is finite or null with a reason")
+    return value
+
+
+class TableMaker:
+    """Makes tables from a database whose marts are there; adds each figure to `figures`."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, figures: dict[str, Figure]) -> None:
+        self._con = con
+        self._figures = figures
+        self._digests = _file_digests(con)
+        self._configurations = _configuration_labels(con)
+
+    def table(self, file: SqlFile) -> Table:
+        """Run one file and return its table; the rows stay in the database under the file's name.
+
+        Raises ValueError where two rows have one key: ids of figures would be ambiguous.
+        """
+        self._con.execute(f"create or replace table {file.name} as {file.text}")
+        cursor = self._con.execute(f"""
+            with listed as (
+                select * replace (list_sort(list_distinct(sources)) as sources), rowid from {file.name}
+            )
+            select
+                * exclude (sources, rowid),
+                coalesce(len(sources), 0) as source_count,
+                list_transform(sources[:{MAX_SOURCES}], lambda s: s.run_id || ':' || s.seq) as first_sources,
+                list_sort(list_distinct(list_transform(sources, lambda s: s.run_id))) as source_runs
+            from listed
+            order by listed.rowid""")
+        columns = [description[0] for description in cursor.description or []]
+        rows: dict[str, Row] = {}
+        for values in cursor.fetchall():
+            row = self._row(file, dict(zip(columns, values, strict=True)))
+            if row.key in rows:
+                raise ValueError(f"{file.name}.sql: two rows have the key {row.key}")
+            rows[row.key] = row
+        return Table(name=file.name, grain=file.grain, rows=list(rows.values()))
+
+    def _row(self, file: SqlFile, found: Mapping[str, Any]) -> Row:
+        key = str(found["row_key"])
+        cells = {}
+        for column in file.figures:
+            figure = self._figure(file.name, key, column, found)
+            self._figures[figure.figure_id] = figure
+            cells[column.name] = figure.figure_id
+        own = {name: "" if found[name] is None else str(found[name]) for name in file.labels}
+        configuration = self._configurations.get(own.get("configuration_key", ""), {})
+        return Row(key=key, labels=configuration | own, cells=cells)
+
+    def _figure(self, table: str, key: str, column: FigureColumn, row: Mapping[str, Any]) -> Figure:
+        name = figure_id(table, key, column.name)
+        value: Value = finite(name, row[column.name])
+        reason = row.get(f"{column.name}_missing") or (row.get("missing") or {}).get(column.name) or "not_measured"
+        return Figure(
+            figure_id=name,
+            value=value,
+            unit=column.unit,
+            basis=column.basis,
+            is_derived=column.is_derived,
+            formula=column.formula,
+            n=row[column.n] if column.n else None,
+            interval=_interval(column, row) if value is not None else None,
+            missing_reason=reason if value is None else None,
+            query_digest=query_digest(table),
+            record_count=row["source_count"],
+            file_digests=sorted({d for run in row["source_runs"] or [] for d in self._digests.get(run, [])}),
+            sources=row["first_sources"] or [],
+        )
+
+
+def _interval(column: FigureColumn, row: Mapping[str, Any]) -> Interval | None:
+    """Return the interval that the column declares, or null where the sample allows none."""
+    if column.interval is None:
+        return None
+    method, arguments = column.interval
+    given = [row[name] for name in arguments]
+    bounds: statistics.Bounds | None = None
+    scale = 1.0
+    match method:
+        case "wilson":
+            bounds, scale = statistics.wilson(row[column.name], *given), float(given[0])
+        case "wilson_percent":
+            bounds, scale, method = statistics.wilson(*given), 100.0, "wilson"
+        case "tango":
+            bounds, scale = statistics.tango(*given), 100.0
+        case "order_statistics":
+            bounds = statistics.Bounds(*given) if None not in given else None
+        case _:
+            raise ValueError(f"{column.name}: no interval is called {method}")
+    if bounds is None:
+        return None
+    return Interval(
+        low=bounds.low * scale, high=bounds.high * scale, level_percent=statistics.LEVEL_PERCENT, method=method
+    )
+
+
+def _file_digests(con: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+    """Return run_id -> head digest of its file where sealed, else the digest of its bytes."""
+    digests: dict[str, list[str]] = {}
+    for run_id, digest in con.execute(
+        "select run_id, coalesce(head_digest, sha256) as digest from run_files where run_id is not null order by all"
+    ).fetchall():
+        digests.setdefault(run_id, []).append(digest)
+    return digests
+
+
+def _configuration_labels(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
+    rows = con.execute("select configuration_key, variant, device, purpose from configurations").fetchall()
+    return {key: {"variant": variant, "device": device, "purpose": purpose} for key, variant, device, purpose in rows}
