@@ -7,6 +7,9 @@ set of this process). They overlap and are never added.
 
 Peaks of allocated, reserved and (on Linux) host are counters and exact. Process and device have no peak counter: theirs
 is the highest of regular samples, so a lower bound, recorded as `sampled` with the interval.
+
+The resident set holds what was touched: weights that a library maps from their file appear in it only when they are
+first read, in the warm-up rather than in the load, and weights that are converted while loading appear twice meanwhile.
 """
 
 from __future__ import annotations

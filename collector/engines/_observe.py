@@ -125,7 +125,8 @@ def _deviations(loaded: Loaded, observed: dict[str, str], device_map: dict[str, 
     ]
     if setup.device not in ("auto", "cuda") and setup.device != loaded.device:
         found.append(f"device: requested {setup.device}, found {loaded.device}")
-    if elsewhere := sorted({place for place in device_map.values() if place != loaded.device}):
+    here = {loaded.device, f"{loaded.device}:0"}
+    if elsewhere := sorted(set(device_map.values()) - here):
         found.append(f"device: part of the model is on {', '.join(elsewhere)}")
     if "ignored_generation_settings" in observed:
         found.append(f"greedy decoding without the model's own {observed['ignored_generation_settings']}")

@@ -223,6 +223,12 @@ def _require_packages(setup: EngineSetup) -> None:
 def _require_device(device: str) -> None:
     import torch
 
+    try:
+        torch.device(device)
+    except RuntimeError as fault:
+        raise DeviceFault(
+            f"{device} is no device that torch knows", next_step="name auto, cpu, or a card such as cuda:0"
+        ) from fault
     if not device.startswith("cuda"):
         return
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0

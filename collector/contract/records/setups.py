@@ -126,4 +126,6 @@ class TensorGroup(Record, frozen=True, kw_only=True, tag="tensor_group"):
     tensor_count: Positive
     element_count: Count
     tensor_bytes: Bytes
+    """True bytes of the storages behind the tensors."""
     is_tied: bool = False
+    """The storage belongs to another row as well, which counts it: sums over rows leave tied ones out."""

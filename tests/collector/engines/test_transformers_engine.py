@@ -206,6 +206,8 @@ def test_thread_choice_reaches_torch(make_setup: Maker) -> None:
 def test_a_device_that_is_not_there_is_refused_by_name(make_setup: Maker) -> None:
     with pytest.raises(DeviceFault, match=r"cuda:99 is not there: torch .* sees \d+ CUDA device"):
         loaded(make_setup("llama", device="cuda:99"))
+    with pytest.raises(DeviceFault, match="gpu is no device"):
+        loaded(make_setup("llama", device="gpu"))
 
 
 def test_a_cache_this_engine_does_not_have_is_refused_before_loading(make_setup: Maker) -> None:
