@@ -140,9 +140,7 @@ class ChartMaker:
             y, last = 0.0, None
             for row, phase in zip(rows, phases, strict=True):
                 if (name := row.labels.get("label", "")) != last:
-                    y += 17 if last is not None else 8
-                    board.notes.append(Note(y, name, pixel=-board.label_width, weight=500))
-                    y, last = y + 15, name
+                    y, last = board.heading(y, name, is_first=last is None), name
                 board.row_label(y, phase, colour=QUIET)
                 self._lollipop(
                     board, y, self.figure(row, "peak_bytes"), scale, is_main=row.labels.get("phase") == "measure"
@@ -248,9 +246,7 @@ class ChartMaker:
             for row, name in zip(rows, names, strict=True):
                 group = " · ".join(v for k in ("candidate", "offer") if (v := row.labels.get(k)))
                 if group != last:
-                    y += 17 if last is not None else 8
-                    board.notes.append(Note(y, group, pixel=-board.label_width, weight=500))
-                    y, last = y + 15, group
+                    y, last = board.heading(y, group, is_first=last is None), group
                 board.row_label(y, name, colour=QUIET)
                 self._package_row(board, y, row, scale)
                 y += 15

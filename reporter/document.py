@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +37,7 @@ def write_html(dossier: Dossier, out: Path, *, lang: str = "en", words: Words | 
         part.write_text(html, encoding="utf-8")
         part.replace(out)
     except OSError as fault:
-        out.with_name(out.name + ".part").unlink(missing_ok=True)
+        _forget(out.with_name(out.name + ".part"))
         if not had_assets:
             shutil.rmtree(assets, ignore_errors=True)
         raise _unwritable(out, fault) from fault
@@ -78,8 +79,13 @@ def write_pdf(
         part.write_bytes(pdf)
         part.replace(out)
     except OSError as fault:
-        part.unlink(missing_ok=True)
+        _forget(part)
         raise _unwritable(out, fault) from fault
+
+
+def _forget(part: Path) -> None:
+    with contextlib.suppress(OSError):
+        part.unlink()
 
 
 def _unwritable(out: Path, fault: OSError) -> DossierError:

@@ -106,6 +106,13 @@ class Board:
         dy = -(text.count("\n") * LINE_HEIGHT) / 2
         self.notes.append(Note(y, text, pixel=-10, dy=dy, align="right", weight=weight, colour=colour))
 
+    def heading(self, y: float, name: str, *, is_first: bool) -> float:
+        """Name a group of rows above it, from the left edge; return where its first row lies."""
+        y += 8 if is_first else 17
+        text = textwrap.fill(name, 56 if self.is_narrow else 100, break_on_hyphens=False)
+        self.notes.append(Note(y, text, pixel=-self.label_width, weight=500))
+        return y + 15 + LINE_HEIGHT * text.count("\n")
+
     def line(self, x: float, name: str, *, is_dotted: bool = True) -> None:
         """Draw a named vertical line at an axis value."""
         self.lines.append((x, name, is_dotted))

@@ -145,6 +145,10 @@ class FigureText:
         message = WORDS.get(f"{prefix}:{label}" if prefix else label)
         return self.tr.text(message) if message else label
 
+    def is_word(self, label: str, *, prefix: str = "") -> bool:
+        """Say whether a label is a vocabulary word, and so is translated."""
+        return (f"{prefix}:{label}" if prefix else label) in WORDS
+
     def reason(self, figure: Figure) -> str:
         """Return why a figure has no value."""
         return self.word(figure.missing_reason or "not_measured")

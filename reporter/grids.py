@@ -65,6 +65,7 @@ class Cell:
     whole: Figure | None = None
     whole_text: str = ""
     is_missing: bool = False
+    is_data: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,7 @@ class GridMaker:
     def _cell(self, row: Row, head: Head) -> Cell:
         column = head.column
         if column.kind != "figure":
-            return Cell(head, self._label(row, column))
+            return Cell(head, self._label(row, column), is_data=self._is_data(row, column))
         figure = self.figure(row, column.key)
         if head.role == "interval":
             return Cell(head, self.text.interval(figure, head.scale) if figure else "", figure)
@@ -196,6 +197,11 @@ class GridMaker:
             whole,
             self.text.value(whole) if whole else "",
         )
+
+    def _is_data(self, row: Row, column: Column) -> bool:
+        if column.kind == "word":
+            return not self.text.is_word(row.labels.get(column.key, ""), prefix=column.prefix)
+        return column.kind in ("label", "digest")
 
     def _label(self, row: Row, column: Column) -> str:
         value = row.labels.get(column.key, "")

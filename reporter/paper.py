@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import logging
 import mimetypes
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,13 +85,21 @@ def pdf_bytes(dossier: Dossier, *, lang: str, files: Sequence[AttachedFile], wor
         document = _laid_out(weasyprint, spelled_out(html), dossier, translator)
         document.metadata.xmp_metadata = [UA1]
         document.metadata.attachments = [_attachment(weasyprint, file, issued) for file in files]
-        raw: bytes = document.write_pdf(pdf_variant=VARIANT)
+        raw = _written(document)
     if complaints:
         raise DossierError(
             "the PDF could not be made whole: " + "; ".join(complaints),
             next_step="write the HTML instead and report this message",
         )
     return pdf_tags.repaired(raw)
+
+
+def _written(document: Any) -> bytes:
+    with warnings.catch_warnings():
+        # WeasyPrint 70 leaves its colour profile to the garbage collector to close.
+        warnings.simplefilter("ignore", ResourceWarning)
+        result: bytes = document.write_pdf(pdf_variant=VARIANT)
+    return result
 
 
 def _density(weasyprint: Any, dossier: Dossier, translator: Translator, words: Words | None) -> int:

@@ -18,7 +18,6 @@ from .drawing import Chart
 from .figure_text import FigureText
 from .grids import Column, Grid, GridMaker, column, pivoted, shortened
 from .translate import Translator
-from .vocabulary import WORDS
 
 Medium = Literal["screen", "paper"]
 MOST_ROWS: dict[Medium, int] = {"screen": 400, "paper": 60}
@@ -132,9 +131,9 @@ class View:
         rest = sorted(set(self.dossier.figures) - set(first))
         return [self.dossier.figures[f] for f in dict.fromkeys([*first, *rest])]
 
-    def is_word(self, label: str) -> bool:
-        """Say whether a label is a vocabulary word, and so is translated."""
-        return label in WORDS
+    def name(self, label: str) -> str:
+        """Return a label as a heading: a vocabulary word translated, anything else marked as data."""
+        return self.text.word(label) if self.text.is_word(label) else self.data(label)
 
     # -- text -----------------------------------------------------------------------------------------------------
 

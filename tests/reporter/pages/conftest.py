@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from reporter import wording
+from reporter.document import write_pdf
 from reporter.dossier import Basis, Decision, Dossier, Figure, Interval, Row, Sentence, Table, Unit
+from reporter.render import Words
 
 HOUR = 3_600_000_000_000
 SECOND = 1_000_000_000
@@ -29,7 +34,8 @@ SENTENCES: dict[str, str] = {
     "fixture.finding": "Two variants lose more than the rule allows; the others cannot be told apart",
     "fixture.change1": "An RTX 4090 package under {price} (quoted 588.00 EUR).",
     "fixture.change2": "A volume above 18,100 documents a month: two packages of either card.",
-    "fixture.change3": "A rule of 0.5 points: int8 could then not be confirmed on 200 documents; 3,100 would be needed.",
+    "fixture.change3": "A rule of 0.5 points: int8 could then not be confirmed on 200 documents;"
+    " 3,100 would be needed.",
     "fixture.not1": "Documents over 6,000 tokens, other languages than the six, concurrency above 8.",
     "fixture.not2": "Anything about fine-tuning, or about cards and hosts not measured here.",
     "fixture.not3": "That the provider's image has the model installed: the reload check covers our artefact only.",
@@ -78,21 +84,93 @@ def interval(low: float, high: float, method: str = "wilson") -> dict[str, Any]:
     return {"interval": Interval(low=low, high=high, level_percent=95.0, method=method)}
 
 
-# label, key, device, variant, purpose, status, verdict, accepted, critical, peak GiB, corpus h, package (days, n, price)
+# label, key, device, variant, purpose, status, verdict, accepted, critical, peak GiB, corpus h, (days, n, price)
 CONFIGURATIONS: list[tuple[Any, ...]] = [
-    ("L40S 48 GB · int8 · 8", "int8~l40s~b1~c8", "L40S 48 GB", "int8", "variant", "recommended", "recommended",
-     189, 19, 28.6, 1.83, (7, 1, 109_200)),
-    ("RTX 4090 24 GB · int8 · 4", "int8~rtx4090~b1~c4", "RTX 4090 24 GB", "int8", "variant", "feasible",
-     "meets the rules, 84.00 more", 188, 18, 21.9, 2.71, (7, 2, 117_600)),
-    ("RTX 4090 24 GB · bf16 · 1", "bf16~rtx4090~b1~c1", "RTX 4090 24 GB", "bf16", "reference", "reference",
-     "reference; misses the deadline", 190, 19, 22.8, 9.40, (30, 1, 199_000)),
-    ("RTX 4090 24 GB · nf4 · 8", "nf4~rtx4090~b1~c8", "RTX 4090 24 GB", "nf4", "variant", "rejected",
-     "rejected: 6 lost, 2 allowed", 184, 16, 17.2, 2.02, None),
-    ("L4 24 GB · nf4 · 4", "nf4~l4~b1~c4", "L4 24 GB", "nf4", "variant", "rejected",
-     "rejected: 7 lost, 2 allowed", 183, 16, 16.8, 6.15, None),
-    ("L4 24 GB · int8 · 8", "int8~l4~b1~c8", "L4 24 GB", "int8", "variant", "failed",
-     "failed: memory, 6,100 tokens", None, None, None, None, None),
-]  # fmt: skip
+    (
+        "L40S 48 GB · int8 · 8",
+        "int8~l40s~b1~c8",
+        "L40S 48 GB",
+        "int8",
+        "variant",
+        "recommended",
+        "recommended",
+        189,
+        19,
+        28.6,
+        1.83,
+        (7, 1, 109_200),
+    ),
+    (
+        "RTX 4090 24 GB · int8 · 4",
+        "int8~rtx4090~b1~c4",
+        "RTX 4090 24 GB",
+        "int8",
+        "variant",
+        "feasible",
+        "meets the rules, 84.00 more",
+        188,
+        18,
+        21.9,
+        2.71,
+        (7, 2, 117_600),
+    ),
+    (
+        "RTX 4090 24 GB · bf16 · 1",
+        "bf16~rtx4090~b1~c1",
+        "RTX 4090 24 GB",
+        "bf16",
+        "reference",
+        "reference",
+        "reference; misses the deadline",
+        190,
+        19,
+        22.8,
+        9.40,
+        (30, 1, 199_000),
+    ),
+    (
+        "RTX 4090 24 GB · nf4 · 8",
+        "nf4~rtx4090~b1~c8",
+        "RTX 4090 24 GB",
+        "nf4",
+        "variant",
+        "rejected",
+        "rejected: 6 lost, 2 allowed",
+        184,
+        16,
+        17.2,
+        2.02,
+        None,
+    ),
+    (
+        "L4 24 GB · nf4 · 4",
+        "nf4~l4~b1~c4",
+        "L4 24 GB",
+        "nf4",
+        "variant",
+        "rejected",
+        "rejected: 7 lost, 2 allowed",
+        183,
+        16,
+        16.8,
+        6.15,
+        None,
+    ),
+    (
+        "L4 24 GB · int8 · 8",
+        "int8~l4~b1~c8",
+        "L4 24 GB",
+        "int8",
+        "variant",
+        "failed",
+        "failed: memory, 6,100 tokens",
+        None,
+        None,
+        None,
+        None,
+        None,
+    ),
+]
 
 
 def fill_candidates(m: Maker, price_basis: Basis) -> None:
@@ -104,8 +182,14 @@ def fill_candidates(m: Maker, price_basis: Basis) -> None:
             "candidates",
             key,
             {
-                "label": label, "status": status, "device": device, "variant": variant, "purpose": purpose,
-                "verdict": verdict, "peak_scope": "process", "package_days": str(days),
+                "label": label,
+                "status": status,
+                "device": device,
+                "variant": variant,
+                "purpose": purpose,
+                "verdict": verdict,
+                "peak_scope": "process",
+                "package_days": str(days),
             },
             {
                 "accepted_documents": (ok, "documents", gone),
@@ -117,7 +201,7 @@ def fill_candidates(m: Maker, price_basis: Basis) -> None:
                 "package_price": (amount, "minor_units", {**price, "missing_reason": "not_applicable"}),
                 "package_count": (count, "packages", {"basis": price_basis, "missing_reason": "not_applicable"}),
             },
-        )  # fmt: skip
+        )
 
 
 def fill_quality(m: Maker) -> None:
@@ -131,17 +215,26 @@ def fill_quality(m: Maker) -> None:
             {
                 "document_count": (200, "documents"),
                 "accepted_documents": (ok, "documents", {"n": 200, **interval(ok - 7.3, min(200, ok + 4.9))}),
-                "wrong_documents": (wrong, "documents"), "unparseable_documents": (2, "documents"),
-                "truncated_documents": (1, "documents"), "too_long_documents": (0, "documents"),
-                "empty_documents": (0, "documents"), "failed_documents": (0, "documents"),
-                "well_formed_documents": (197, "documents"), "several_candidates_documents": (3, "documents"),
+                "wrong_documents": (wrong, "documents"),
+                "unparseable_documents": (2, "documents"),
+                "truncated_documents": (1, "documents"),
+                "too_long_documents": (0, "documents"),
+                "empty_documents": (0, "documents"),
+                "failed_documents": (0, "documents"),
+                "well_formed_documents": (197, "documents"),
+                "several_candidates_documents": (3, "documents"),
                 "normalised_documents": (24, "documents"),
             },
-        )  # fmt: skip
+        )
         for dimension, value, n, right in (
-            ("subset", "critical", 20, critical), ("length_class", "short", 60, 58), ("length_class", "usual", 110, ok - 80),
-            ("length_class", "long", 30, 22), ("language", "en", 80, 77), ("language", "vi", 60, 55), ("language", "tr", 60, 53),
-        ):  # fmt: skip
+            ("subset", "critical", 20, critical),
+            ("length_class", "short", 60, 58),
+            ("length_class", "usual", 110, ok - 80),
+            ("length_class", "long", 30, 22),
+            ("language", "en", 80, 77),
+            ("language", "vi", 60, 55),
+            ("language", "tr", 60, 53),
+        ):
             m.row(
                 "quality_by_group",
                 f"{key}~{dimension}~{value}",
@@ -170,26 +263,35 @@ def fill_quality(m: Maker) -> None:
                 key,
                 base,
                 {
-                    "document_count": (200, "documents"), "both_right": (ok - 1, "documents"),
-                    "lost_documents": (191 - ok, "documents"), "gained_documents": (1, "documents"),
-                    "both_not_right": (9, "documents"), "net_documents": (net, "documents"),
+                    "document_count": (200, "documents"),
+                    "both_right": (ok - 1, "documents"),
+                    "lost_documents": (191 - ok, "documents"),
+                    "gained_documents": (1, "documents"),
+                    "both_not_right": (9, "documents"),
+                    "net_documents": (net, "documents"),
                     "difference_points": (net / 2, "percentage_points", points),
                 },
-            )  # fmt: skip
+            )
             for n, direction in ((17, "lost"), (42, "lost"), (113, "gained")):
                 m.row(
                     "changed_documents",
                     f"{key}~invoice-{n:04d}",
                     {
-                        "label": label, "document_id": f"invoice-{n:04d}", "direction": direction,
+                        "label": label,
+                        "document_id": f"invoice-{n:04d}",
+                        "direction": direction,
                         "reference_outcome": "right" if direction == "lost" else "wrong",
-                        "outcome": "wrong" if direction == "lost" else "right", "fields": "amount",
-                        "subsets": "critical", "language": "vi", "length_class": "long",
+                        "outcome": "wrong" if direction == "lost" else "right",
+                        "fields": "amount",
+                        "subsets": "critical",
+                        "language": "vi",
+                        "length_class": "long",
                     },
-                )  # fmt: skip
+                )
             for rule, subset, counted, limit in (
-                ("max_lost_points", "", 190 - ok, 2), ("min_accepted_percent", "critical", critical, 18)
-            ):  # fmt: skip
+                ("max_lost_points", "", 190 - ok, 2),
+                ("min_accepted_percent", "critical", critical, 18),
+            ):
                 good = counted <= limit if rule == "max_lost_points" else counted >= limit
                 m.row(
                     "gates",
@@ -215,7 +317,7 @@ def fill_quality(m: Maker) -> None:
 
 
 def fill_times_and_memory(m: Maker) -> None:
-    for label, key, device, variant, purpose, _, _, ok, _, peak, hours, _ in CONFIGURATIONS[:5]:
+    for label, key, device, variant, purpose, _, _, _, _, peak, hours, _ in CONFIGURATIONS[:5]:
         base = {"label": label, "variant": variant, "device": device, "purpose": purpose}
         for metric, p50 in (("ttft_s", 0.21), ("tpot_s", 0.018), ("e2e_s", hours * 1.9)):
             for length in ("all", "long"):
@@ -232,38 +334,53 @@ def fill_times_and_memory(m: Maker) -> None:
                     base | {"metric": metric, "length_class": length, "loop": "closed"},
                     {
                         "request_count": (n, "requests"),
-                        "p50_s": (p50 * scale, "seconds", {"n": n, **interval(p50 * scale * 0.96, p50 * scale * 1.04, "order_statistics")}),
-                        "p90_s": (p50 * scale * 1.6, "seconds", {"n": n, **interval(p50 * scale * 1.5, p50 * scale * 1.7, "order_statistics")}),
+                        "p50_s": (
+                            p50 * scale,
+                            "seconds",
+                            {"n": n, **interval(p50 * scale * 0.96, p50 * scale * 1.04, "order_statistics")},
+                        ),
+                        "p90_s": (
+                            p50 * scale * 1.6,
+                            "seconds",
+                            {"n": n, **interval(p50 * scale * 1.5, p50 * scale * 1.7, "order_statistics")},
+                        ),
                         "p95_s": p95,
                     },
-                )  # fmt: skip
+                )
         for repetition in (1, 2):
             m.row(
                 "durations",
                 f"{key}~r{repetition}",
                 base | {"repetition": str(repetition)},
                 {
-                    "load_ns": (int(21.4 * SECOND), "nanoseconds"), "warmup_ns": (int(6.1 * SECOND), "nanoseconds"),
-                    "measure_ns": (int(hours / 60 * HOUR), "nanoseconds"), "pass_ns": (int(hours / 60 * HOUR + 30 * SECOND), "nanoseconds"),
+                    "load_ns": (int(21.4 * SECOND), "nanoseconds"),
+                    "warmup_ns": (int(6.1 * SECOND), "nanoseconds"),
+                    "measure_ns": (int(hours / 60 * HOUR), "nanoseconds"),
+                    "pass_ns": (int(hours / 60 * HOUR + 30 * SECOND), "nanoseconds"),
                     "output_tokens": (9_412, "tokens"),
                     "output_tokens_per_s": (9_412 / (hours * 60), "tokens_per_second", {"is_derived": True}),
                     "documents_per_h": (200 / (hours / 60), "documents_per_hour", {"is_derived": True}),
                 },
-            )  # fmt: skip
+            )
         for scope, share in (("allocated", 0.86), ("reserved", 0.93), ("process", 1.0), ("host", 0.2)):
             for phase, part in (("load", 0.78), ("warmup", 0.9), ("measure", 1.0)):
                 end = (int(peak * share * part * 0.95 * GIB), "bytes") if scope != "host" else (None, "bytes")
                 m.row(
                     "memory",
                     f"{key}~{scope}~{phase}",
-                    base | {"device_id": "cpu" if scope == "host" else "cuda:0", "scope": scope, "phase": phase,
-                            "method": "counter" if scope in ("allocated", "reserved") else "sampled"},
+                    base
+                    | {
+                        "device_id": "cpu" if scope == "host" else "cuda:0",
+                        "scope": scope,
+                        "phase": phase,
+                        "method": "counter" if scope in ("allocated", "reserved") else "sampled",
+                    },
                     {
                         "start_bytes": (int(peak * share * part * 0.4 * GIB), "bytes"),
                         "peak_bytes": (int(peak * share * part * GIB), "bytes"),
                         "end_bytes": end,
                     },
-                )  # fmt: skip
+                )
 
 
 def fill_setup(m: Maker) -> None:
@@ -272,30 +389,56 @@ def fill_setup(m: Maker) -> None:
             "runs",
             f"run-{run}",
             {
-                "file": f"20261118T080000Z-run{run}.jsonl", "run_id": f"run{run}0000000", "stage": "validation",
-                "is_sealed": "yes" if run == "a" else "no", "head_digest": digest(run), "plan_id": digest("plan"),
-                "began_at": "2026-11-18T08:00:00.000000Z", "ended_at": "2026-11-18T13:40:00.000000Z",
+                "file": f"20261118T080000Z-run{run}.jsonl",
+                "run_id": f"run{run}0000000",
+                "stage": "validation",
+                "is_sealed": "yes" if run == "a" else "no",
+                "head_digest": digest(run),
+                "plan_id": digest("plan"),
+                "began_at": "2026-11-18T08:00:00.000000Z",
+                "ended_at": "2026-11-18T13:40:00.000000Z",
             },
             {"record_count": (2_412, "records")},
-        )  # fmt: skip
-    for label, key, _, variant, purpose, status, *_ in CONFIGURATIONS:
+        )
+    for label, key, _, _, purpose, status, *_ in CONFIGURATIONS:
         failed = status == "failed"
         m.row(
             "passes",
             key,
-            {"label": label, "purpose": purpose, "outcome": "failed" if failed else "completed",
-             "counts_yes_no": "no" if failed else "yes", "cause": "out_of_memory" if failed else ""},
-            {"attempt": (1, "count"), "documents": (37 if failed else 200, "documents"), "measure_ns": (110 * SECOND, "nanoseconds")},
-        )  # fmt: skip
+            {
+                "label": label,
+                "purpose": purpose,
+                "outcome": "failed" if failed else "completed",
+                "counts_yes_no": "no" if failed else "yes",
+                "cause": "out_of_memory" if failed else "",
+            },
+            {
+                "attempt": (1, "count"),
+                "documents": (37 if failed else 200, "documents"),
+                "measure_ns": (110 * SECOND, "nanoseconds"),
+            },
+        )
     for device in ("L40S 48 GB", "RTX 4090 24 GB", "L4 24 GB"):
         env = digest(device)[:12]
         m.row(
             "environments",
             env,
-            {"environment_id": env, "os": "Debian GNU/Linux 12", "kernel": "6.1.0-18-amd64", "cpu_model": "AMD EPYC 9354P 32-Core Processor",
-             "python": "3.11.2", "packages": "torch=2.8.0; transformers=5.17.0; accelerate=1.10.1; tokenizers=0.22.0", "unchecked": "telemetry, ecc"},
-            {"cpu_usable_count": (16, "count"), "host_memory_bytes": (128 * GIB, "bytes"), "thread_count": (16, "count"), "load_average_1m": (0.24, "ratio")},
-        )  # fmt: skip
+            {
+                "environment_id": env,
+                "os": "Debian GNU/Linux 12",
+                "kernel": "6.1.0-18-amd64",
+                "cpu_model": "AMD EPYC 9354P 32-Core Processor",
+                "python": "3.11.2",
+                "packages": "torch=2.8.0; transformers=5.17.0; accelerate=1.10.1; tokenizers=0.22.0",
+                "unchecked": "telemetry, ecc",
+            },
+            {
+                "cpu_usable_count": (16, "count"),
+                "host_memory_bytes": (128 * GIB, "bytes"),
+                "thread_count": (16, "count"),
+                "load_average_1m": (0.24, "ratio"),
+            },
+        )
         m.row(
             "devices",
             f"{env}~cuda:0",
@@ -319,15 +462,26 @@ def fill_setup(m: Maker) -> None:
             "variants",
             variant,
             {
-                "label": variant, "model_id": "example-org/extractor-7b-instruct", "revision": "5f0b02c75b57c5855da9ae460ce51323ea669d8a",
+                "label": variant,
+                "model_id": "example-org/extractor-7b-instruct",
+                "revision": "5f0b02c75b57c5855da9ae460ce51323ea669d8a",
                 "origin": "Stored as published in bfloat16; quantized at load time by the engine, without calibration.",
-                "quantization": "none" if variant == "bf16" else variant, "weight_storage": "bfloat16; " + variant, "compute_dtype": "bfloat16",
-                "attention": "sdpa", "cache": "dynamic", "output_layer": "bfloat16", "deviations": "",
-                "file_digests": f"model-00001-of-00002.safetensors={digest('m1')}; model-00002-of-00002.safetensors={digest('m2')}",
+                "quantization": "none" if variant == "bf16" else variant,
+                "weight_storage": "bfloat16; " + variant,
+                "compute_dtype": "bfloat16",
+                "attention": "sdpa",
+                "cache": "dynamic",
+                "output_layer": "bfloat16",
+                "deviations": "",
+                "file_digests": f"model-1-of-2.safetensors={digest('m1')}; model-2-of-2.safetensors={digest('m2')}",
             },
-            {"parameter_count": (7_615_616_512, "count"), "weight_bytes": (weight, "bytes"),
-             "claimed_weight_bytes": (int(weight * 0.97), "bytes", {"basis": "claimed"}), "effective_bits": (bits, "bits", {"is_derived": True})},
-        )  # fmt: skip
+            {
+                "parameter_count": (7_615_616_512, "count"),
+                "weight_bytes": (weight, "bytes"),
+                "claimed_weight_bytes": (int(weight * 0.97), "bytes", {"basis": "claimed"}),
+                "effective_bits": (bits, "bits", {"is_derived": True}),
+            },
+        )
         for group, share in (
             ("embedding", 0.07),
             ("attention", 0.2),
@@ -338,13 +492,27 @@ def fill_setup(m: Maker) -> None:
             m.row(
                 "tensor_groups",
                 f"{variant}~{group}",
-                {"label": variant, "module_group": group, "storage_dtype": "bfloat16" if group in ("embedding", "norm", "output_layer") else variant},
-                {"tensor_bytes": (int(weight * share), "bytes"), "element_count": (int(7_615_616_512 * share), "count")},
-            )  # fmt: skip
+                {
+                    "label": variant,
+                    "module_group": group,
+                    "storage_dtype": "bfloat16" if group in ("embedding", "norm", "output_layer") else variant,
+                },
+                {
+                    "tensor_bytes": (int(weight * share), "bytes"),
+                    "element_count": (int(7_615_616_512 * share), "count"),
+                },
+            )
     for dimension, value, n in (
-        ("role", "validation", 200), ("length_class", "short", 60), ("length_class", "usual", 110), ("length_class", "long", 30),
-        ("language", "en", 80), ("language", "vi", 60), ("language", "tr", 60), ("subset", "critical", 20), ("hard", "yes", 31),
-    ):  # fmt: skip
+        ("role", "validation", 200),
+        ("length_class", "short", 60),
+        ("length_class", "usual", 110),
+        ("length_class", "long", 30),
+        ("language", "en", 80),
+        ("language", "vi", 60),
+        ("language", "tr", 60),
+        ("subset", "critical", 20),
+        ("hard", "yes", 31),
+    ):
         m.row(
             "workload",
             f"{dimension}~{value}",
@@ -384,7 +552,7 @@ def fill_packages(m: Maker, basis: Basis) -> None:
         "L40S 48 GB": ("l40s-a", "Provider A", {3: 54_600, 7: 109_200, 30: 389_000}),
         "RTX 4090 24 GB": ("4090-b", "Provider B", {3: 29_400, 7: 58_800, 30: 199_000}),
     }
-    for label, key, device, _, _, status, _, _, _, _, hours, package in CONFIGURATIONS[:3]:
+    for label, key, device, _, _, _, _, _, _, _, hours, _ in CONFIGURATIONS[:3]:
         offer, provider, prices = offers[device]
         needed = hours * 60
         for days, price in prices.items():
@@ -395,14 +563,25 @@ def fill_packages(m: Maker, basis: Basis) -> None:
             m.row(
                 "packages",
                 f"{key}~{offer}~{days}",
-                {"candidate": label, "offer": offer, "provider": provider, "days": str(days), "valid_until": "2026-12-14", "is_valid": "yes"},
                 {
-                    "package_count": (int(count), "packages", {"is_derived": True}), "needed_hours": (needed, "hours", {"is_derived": True}),
-                    "paid_hours": (count * 24 * days, "hours", {"is_derived": True}), "idle_hours": (count * 24 * days - needed, "hours", {"is_derived": True}),
-                    "price_net": (net, "minor_units", derived), "tax": (net * 19 // 100, "minor_units", derived),
-                    "price_gross": (net + net * 19 // 100, "minor_units", derived), "cost_per_corpus": (net // 2, "minor_units", derived),
+                    "candidate": label,
+                    "offer": offer,
+                    "provider": provider,
+                    "days": str(days),
+                    "valid_until": "2026-12-14",
+                    "is_valid": "yes",
                 },
-            )  # fmt: skip
+                {
+                    "package_count": (int(count), "packages", {"is_derived": True}),
+                    "needed_hours": (needed, "hours", {"is_derived": True}),
+                    "paid_hours": (count * 24 * days, "hours", {"is_derived": True}),
+                    "idle_hours": (count * 24 * days - needed, "hours", {"is_derived": True}),
+                    "price_net": (net, "minor_units", derived),
+                    "tax": (net * 19 // 100, "minor_units", derived),
+                    "price_gross": (net + net * 19 // 100, "minor_units", derived),
+                    "cost_per_corpus": (net // 2, "minor_units", derived),
+                },
+            )
         for phase, duration, by, kind in (
             ("preparation", 6.0, "A. Person", "assumed"),
             ("processing", needed - 10, "", "measured"),
@@ -432,7 +611,15 @@ def make_decision(m: Maker, price_basis: Basis) -> Decision:
 
     return Decision(
         has_winner=True,
-        recommendation=say("recommend", device="L40S 48 GB", days="7", variant="int8", concurrency="8", net="#decision/net", gross="#decision/gross"),
+        recommendation=say(
+            "recommend",
+            device="L40S 48 GB",
+            days="7",
+            variant="int8",
+            concurrency="8",
+            net="#decision/net",
+            gross="#decision/gross",
+        ),
         reasons=[say("reason", free="#decision/free"), say("reason2")],
         headline=["decision/accepted", f"{first}/peak_bytes", "decision/days", "decision/corpus"],
         headline_captions=[say("caption1"), say("caption2"), say("caption3"), say("caption4", paid="#decision/net")],
@@ -440,7 +627,7 @@ def make_decision(m: Maker, price_basis: Basis) -> Decision:
         would_change=[say("change1", price="#decision/break_even"), say("change2"), say("change3")],
         does_not_show=[say("not1"), say("not2"), say("not3")],
         prices_valid_until="2026-12-14",
-    )  # fmt: skip
+    )
 
 
 def make_dossier(price_basis: Basis = "quoted", **changes: Any) -> Dossier:
@@ -455,22 +642,61 @@ def make_dossier(price_basis: Basis = "quoted", **changes: Any) -> Dossier:
     m.figure("rules/points", 1.0, "percentage_points", basis="measured")
     m.figure("rules/percent", 90.0, "percent")
     settings: dict[str, Any] = {
-        "dossier_id": "SD-2026-014", "revision": 2, "supersedes": "revision 1", "question": "Which GPU should read our 12,000 invoices a month?",
-        "issuer": "Measurement desk", "prepared_for": "Procurement", "issued": "2026-11-30", "as_of": "2026-11-30", "protocol_id": digest("protocol"),
-        "protocol_name": "Invoices, three fields", "plan_ids": [digest("plan")], "stages": ["validation"], "frozen_at": "2026-11-06T09:12:00.000000Z",
-        "first_run_at": "2026-11-18T08:00:00.000000Z", "objective_declared_before": True, "records_digest": digest("records"),
+        "dossier_id": "SD-2026-014",
+        "revision": 2,
+        "supersedes": "revision 1",
+        "question": "Which GPU should read our 12,000 invoices a month?",
+        "issuer": "Measurement desk",
+        "prepared_for": "Procurement",
+        "issued": "2026-11-30",
+        "as_of": "2026-11-30",
+        "protocol_id": digest("protocol"),
+        "protocol_name": "Invoices, three fields",
+        "plan_ids": [digest("plan")],
+        "stages": ["validation"],
+        "frozen_at": "2026-11-06T09:12:00.000000Z",
+        "first_run_at": "2026-11-18T08:00:00.000000Z",
+        "objective_declared_before": True,
+        "records_digest": digest("records"),
         "has_example_prices": price_basis == "example",
-        "subtitle": [Sentence(key="fixture.subtitle"), Sentence(key="fixture.subtitle2", parameters={"protocol": "4b1d…e07a"})],
-        "decision": make_decision(m, price_basis), "figures": m.figures, "tables": m.tables,
-        "not_tested": [Sentence(key="fixture.nt1"), Sentence(key="fixture.nt2")], "notices": [Sentence(key="fixture.notice1")],
-        "gates": [Sentence(key="fixture.gate1", parameters={"points": "#rules/points"}), Sentence(key="fixture.gate2", parameters={"percent": "#rules/percent"})],
-    }  # fmt: skip
+        "subtitle": [
+            Sentence(key="fixture.subtitle"),
+            Sentence(key="fixture.subtitle2", parameters={"protocol": "4b1d…e07a"}),
+        ],
+        "decision": make_decision(m, price_basis),
+        "figures": m.figures,
+        "tables": m.tables,
+        "not_tested": [Sentence(key="fixture.nt1"), Sentence(key="fixture.nt2")],
+        "notices": [Sentence(key="fixture.notice1")],
+        "gates": [
+            Sentence(key="fixture.gate1", parameters={"points": "#rules/points"}),
+            Sentence(key="fixture.gate2", parameters={"percent": "#rules/percent"}),
+        ],
+    }
     return Dossier(**(settings | changes))
 
 
-@pytest.fixture
+def make_small(price_basis: Basis = "quoted", **changes: Any) -> Dossier:
+    """Return the same campaign with at most three rows a table: quick to lay out."""
+    whole = make_dossier(price_basis, **changes)
+    tables = {name: msgspec.structs.replace(t, rows=t.rows[:3]) for name, t in whole.tables.items()}
+    return msgspec.structs.replace(whole, tables=tables)
+
+
+def make_words() -> Words:
+    """Return the product's sentences and the fixture's."""
+    fixture = {key: wording.say(message) for key, message in SENTENCES.items()}
+    return Words({**wording.SENTENCES, **fixture}, wording.WORDS)
+
+
+@pytest.fixture(scope="session")
 def dossier() -> Dossier:
     return make_dossier()
+
+
+@pytest.fixture(scope="session")
+def small() -> Dossier:
+    return make_small()
 
 
 @pytest.fixture
@@ -479,5 +705,22 @@ def dossier_factory() -> Callable[..., Dossier]:
 
 
 @pytest.fixture
-def sentences() -> dict[str, str]:
-    return dict(SENTENCES)
+def small_factory() -> Callable[..., Dossier]:
+    return make_small
+
+
+@pytest.fixture(scope="session")
+def words() -> Words:
+    return make_words()
+
+
+@pytest.fixture(scope="session")
+def small_pdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One PDF of the small campaign with example prices and two attachments, laid out once for all tests."""
+    folder = tmp_path_factory.mktemp("pdf")
+    (folder / "20261118T080000Z-runa.jsonl").write_bytes(b'{"kind":"header"}\n')
+    (folder / "campaign.toml").write_bytes(b'question = "Which?"\n')
+    out = folder / "dossier.pdf"
+    files = [folder / "20261118T080000Z-runa.jsonl", folder / "campaign.toml"]
+    write_pdf(make_small("example"), out, attachments=files, words=make_words())
+    return out
