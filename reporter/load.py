@@ -80,16 +80,6 @@ class Store:
         return [report.path for report in self.files if not report.is_sealed and not report.is_newer_format]
 
     @property
-    def broken_chains(self) -> list[SetAside]:
-        """The first break of each file's chain or seal: its records are read, but they are no untouched evidence."""
-        found: dict[Path, SetAside] = {}
-        for report in self.files:
-            for line, problem in report.problems:
-                if problem.rule in ("chain", "seal", "after-seal"):
-                    found.setdefault(report.path, SetAside(report.path, line, problem.rule, problem.message))
-        return list(found.values())
-
-    @property
     def duplicate_count(self) -> int:
         return sum(self.duplicate_counts.values())
 
