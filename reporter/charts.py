@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from .board import Board, Chart, finished, label_width, wrapped
 from .dossier import Dossier, Figure, Row
-from .drawing import LINE_HEIGHT, Bar, Board, Chart, Mark, Note, finished, label_width, wrapped
+from .drawing import LINE_HEIGHT, Bar, Mark, Note
 from .figure_text import FigureText, Scale, scale_of
 from .svg import ACCENT, INK, QUIET, RULE, WARNING
 from .translate import N_, NO_BREAK

@@ -89,6 +89,10 @@ class Grid:
     level_percent: str = ""
 
     @property
+    def is_grouped(self) -> bool:
+        return any(row.group is not None for row in self.rows)
+
+    @property
     def is_cut(self) -> bool:
         return self.shown_count < self.total_count
 

@@ -12,9 +12,9 @@ from markupsafe import Markup, escape
 from collector.contract.resources import data_dir
 
 from . import sections
+from .board import Chart
 from .charts import ChartMaker
 from .dossier import Dossier, Figure, Row, Sentence
-from .drawing import Chart
 from .figure_text import FigureText
 from .grids import Column, Grid, GridMaker, column, pivoted, shortened
 from .translate import Translator
@@ -80,9 +80,7 @@ class View:
         self.sections = sections.present(dossier)
         self.density = density
         self.most_points = MOST_POINTS[density]
-        self.charts = ChartMaker(
-            dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density]
-        )
+        self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density])
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
 
     # -- tables ---------------------------------------------------------------------------------------------------

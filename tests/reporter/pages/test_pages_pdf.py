@@ -66,7 +66,8 @@ def test_page_one_is_the_golden_page(small_pdf: Path) -> None:
     )
     saved = small_pdf.with_name("decision_page.actual.txt")
     saved.write_text(scrubbed, encoding="utf-8")
-    assert scrubbed == GOLDEN.read_text(encoding="utf-8"), f"if the new page is right: cp {saved} {GOLDEN}"
+    golden = GOLDEN.read_text(encoding="utf-8")
+    assert squeezed(scrubbed) == squeezed(golden), f"if the new page is right: cp {saved} {GOLDEN}"
 
 
 def test_contents_follow_on_page_two_with_true_page_numbers(small_pdf: Path) -> None:
@@ -173,6 +174,7 @@ def test_e12_tagged_with_language_title_scopes_alternatives_and_no_stray_content
         assert footers >= 4
 
 
+@pytest.mark.slow
 def test_e13_another_process_with_another_hash_seed_makes_the_same_bytes(small_pdf: Path, tmp_path: Path) -> None:
     out = tmp_path / "again" / "dossier.pdf"
     code = (
@@ -190,6 +192,7 @@ def test_e13_another_process_with_another_hash_seed_makes_the_same_bytes(small_p
     assert out.read_bytes() == small_pdf.read_bytes()
 
 
+@pytest.mark.slow
 def test_e07_letters_of_many_scripts_come_out_as_they_went_in_and_others_are_spelled_out(
     small: Dossier, words: Words, tmp_path: Path
 ) -> None:
