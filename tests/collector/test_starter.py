@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import re
 from collections import Counter
 from decimal import Decimal
@@ -23,8 +24,9 @@ from collector.contract.errors import DossierError
 from collector.contract.judging import judge
 from collector.freeze import freeze, read_frozen
 from collector.init import FILES, detected_device, init_folder
-from collector.protocol_check import check_protocol, load_protocol
+from collector.protocol_check import check_protocol, examine, load_protocol
 from collector.starter import make_documents
+from collector.starter.demo_model import cached_folder
 
 TODAY = dt.date(2026, 11, 30)
 STARTER = Path(make_documents.__file__).parent
@@ -181,3 +183,17 @@ def test_init_where_no_folder_can_be_made_is_a_clear_error(tmp_path: Path) -> No
     assert "next:" in result.stderr
     with pytest.raises(DossierError):
         init_folder(tmp_path / "x", kind="ranking", device="d")
+
+
+@pytest.mark.slow
+def test_every_prompt_of_the_starter_has_at_most_300_tokens(tmp_path: Path) -> None:
+    """Counted by the demo model's own tokenizer and template; skipped where that model is not in the cache."""
+    cache = Path(os.environ.get("GPU_DOSSIER_CACHE", STARTER.parents[1] / ".cache"))
+    folder = cached_folder(cache)
+    if folder is None:
+        pytest.skip(f"no demo model in {cache}; make it: python -m collector.starter.demo_model --cache {cache}")
+    init_folder(tmp_path, model=str(folder), device="d")
+    report = examine(tmp_path / "protocol.toml")
+    assert report.findings == []
+    assert report.longest_prompt_tokens is not None
+    assert report.longest_prompt_tokens <= 300
