@@ -15,7 +15,7 @@ from collector.contract.campaign import objective_digest
 from collector.contract.campaign_file import read_campaign
 from collector.contract.digests import new_salt, read_salt, write_salt
 from collector.contract.errors import DossierError, Finding, Refused
-from collector.contract.protocol import DocumentLine, Lock, Protocol, plan_digest, protocol_digest
+from collector.contract.protocol import DocumentLine, Lock, Protocol, lock_bytes, plan_digest, protocol_digest
 from collector.lock import content_drift, content_of, lock_path, read_lock, salt_path
 from collector.protocol_check import examine, load_protocol
 
@@ -56,6 +56,7 @@ def freeze(path: Path, *, campaign: Path | None, clock: Clock, with_tokenizer: b
         objective_digest=objective,
         trial=content.trial,
         plan=content.plan,
+        documents=content.documents,
     )
     target = lock_path(path)
     with contextlib.suppress(Refused):  # an unreadable or edited lock is replaced: freezing is its next step
@@ -64,11 +65,6 @@ def freeze(path: Path, *, campaign: Path | None, clock: Clock, with_tokenizer: b
             return earlier
     _write_atomically(target, lock_bytes(lock))
     return lock
-
-
-def lock_bytes(lock: Lock) -> bytes:
-    """Return the lock file's bytes: two blanks of indent, fields in the contract's order, one newline at the end."""
-    return msgspec.json.format(msgspec.json.encode(lock), indent=2) + b"\n"
 
 
 def read_frozen(path: Path, campaign: Path | None = None) -> FrozenProtocol:

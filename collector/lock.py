@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from collector.contract.protocol import (
     LockedDocument,
     LockedPlan,
     LockedTrial,
+    documents_digest,
     plan_digest,
     protocol_digest,
 )
@@ -28,6 +29,7 @@ class Content(NamedTuple):
 
     trial: LockedTrial
     plan: LockedPlan
+    documents: list[LockedDocument]
 
 
 def lock_path(protocol: Path) -> Path:
@@ -46,6 +48,7 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
     Raises Refused where the scripted engine's script cannot be read.
     """
     protocol = loaded.protocol
+    documents = sorted((_locked(document, salt) for document in loaded.documents), key=lambda one: one.document_id)
     trial = LockedTrial(
         format=protocol.format,
         name=protocol.name,
@@ -60,7 +63,7 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
         gates=protocol.gates,
         limits=protocol.limits,
         reference=protocol.plan.reference,
-        documents=sorted((_locked(document, salt) for document in loaded.documents), key=lambda one: one.document_id),
+        documents_digest=documents_digest(documents),
     )
     plan = LockedPlan(
         model=protocol.model,
@@ -69,7 +72,7 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
         variants=protocol.variants,
         plan=protocol.plan,
     )
-    return Content(trial, plan)
+    return Content(trial, plan, documents)
 
 
 def _script_digest(loaded: LoadedProtocol) -> str | None:
@@ -120,6 +123,7 @@ def read_lock(path: Path) -> Lock:
         raise Refused([Finding(path, None, "lock", f"the lock cannot be read: {error}", next_step)]) from None
     protocol_id = protocol_digest(lock.trial)
     for name, recorded, computed in (
+        ("documents_digest", lock.trial.documents_digest, documents_digest(lock.documents)),
         ("protocol_id", lock.protocol_id, protocol_id),
         ("plan_id", lock.plan_id, plan_digest(lock.protocol_id, lock.plan)),
     ):
@@ -141,12 +145,14 @@ def drift_findings(loaded: LoadedProtocol) -> list[Finding]:
 
 def content_drift(loaded: LoadedProtocol, lock: Lock, now: Content) -> list[Finding]:
     """Return one finding per difference between a lock and what the protocol says now."""
-    if _has_other_salt(lock.trial, now.trial):
+    if _has_other_salt(lock, now):
         message = "no text agrees with the lock: this is not the salt that the protocol was frozen with"
         next_step = "copy protocol.salt again from the machine that froze the protocol"
         return [Finding(salt_path(loaded.path), 1, "drift", message, next_step)]
+    findings = list(_document_drift(loaded, _plain_documents(lock.documents), _plain_documents(now.documents)))
     frozen_trial, trial = _plain(lock.trial), _plain(now.trial)
-    findings = list(_document_drift(loaded, frozen_trial.pop("documents"), trial.pop("documents")))
+    for part in (frozen_trial, trial):
+        part.pop("documents_digest")
     command = f"`collector freeze {loaded.path.name}`"
     new_protocol = f"undo the change, or run {command}: that is a new protocol, and earlier runs stay with the old one"
     new_plan = f"undo the change, or run {command}: the protocol stays the same, the plan is a new one"
@@ -169,10 +175,16 @@ def _plain(value: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
-def _has_other_salt(frozen: LockedTrial, now: LockedTrial) -> bool:
+def _plain_documents(documents: Sequence[LockedDocument]) -> list[dict[str, Any]]:
+    return [_plain(document) for document in documents]
+
+
+def _has_other_salt(frozen: Lock, now: Content) -> bool:
     before = {document.document_id: document.text_hmac for document in frozen.documents}
     shared = [one for one in now.documents if one.document_id in before]
-    return frozen.prompt_hmac != now.prompt_hmac and all(before[one.document_id] != one.text_hmac for one in shared)
+    return frozen.trial.prompt_hmac != now.trial.prompt_hmac and all(
+        before[one.document_id] != one.text_hmac for one in shared
+    )
 
 
 def _document_drift(

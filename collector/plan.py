@@ -92,7 +92,7 @@ def document_order(document_ids: Iterable[str], *, seed: int, repetition: int) -
 def stage_documents(lock: Lock, stage: Stage) -> list[str]:
     """Return the identifiers of the documents that a stage measures, in the lock's order."""
     role = ROLE_OF_STAGE[stage]
-    return [document.document_id for document in lock.trial.documents if document.role == role]
+    return [document.document_id for document in lock.documents if document.role == role]
 
 
 def warmup_documents(lock: Lock, stage: Stage) -> list[str]:
@@ -101,7 +101,7 @@ def warmup_documents(lock: Lock, stage: Stage) -> list[str]:
     Development documents come first, so that no measured document was seen before its turn; where they are too few the
     stage's own follow, and where those are too few all are taken again.
     """
-    development = [document.document_id for document in lock.trial.documents if document.role == "development"]
+    development = [document.document_id for document in lock.documents if document.role == "development"]
     own = stage_documents(lock, stage)
     pool = development + [document_id for document_id in own if document_id not in set(development)]
     wanted = lock.plan.plan.warmup_requests

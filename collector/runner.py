@@ -17,7 +17,7 @@ from collector.attempt import Attempt, Ending, Judging, Surroundings, Watcher
 from collector.clock import Clock
 from collector.contract.digests import short_id, text_hmac
 from collector.contract.errors import DossierError
-from collector.contract.protocol import Lock, VariantChoice, as_json, rule_digest
+from collector.contract.protocol import Lock, LockedDocument, VariantChoice, as_json, rule_digest
 from collector.contract.records import Decision, Document, Engine, Header, PassBegin, Warning
 from collector.contract.records.base import Stage
 from collector.contract.texts import Text
@@ -146,24 +146,32 @@ class Run:
 
     def _header(self) -> Header:
         return Header(
-            format=1, stage=self._options.stage, protocol_json=msgspec.json.encode(self._lock).decode(),
+            format=1, stage=self._options.stage, protocol_json=self._lock_without_documents(),
             protocol_id=self._lock.protocol_id, plan_id=self._lock.plan_id,
             objective_digest=self._lock.objective_digest, collector_version=collector.__version__,
             collector_commit=self._options.commit, wall_at=self._clock.utc(), monotonic_ns=self._clock.monotonic_ns(),
         )  # fmt: skip
 
+    def _lock_without_documents(self) -> str:
+        """The documents follow as records of their own, so that a header stays one short line."""
+        return msgspec.json.encode(msgspec.structs.replace(self._lock, documents=[])).decode()
+
+    def _keep_texts(self, journal: Journal, locked: LockedDocument) -> None:
+        document = self._documents[locked.document_id]
+        for kind, hmac, text in (
+            ("document", locked.text_hmac, document.text),
+            ("expected", locked.expected_hmac, expected_text(document)),
+        ):
+            journal.text(Text(hmac=hmac, text_kind=kind, text=text, document_id=document.id))
+
     def _describe(self, journal: Journal, progress: Progress, detected: Detected, engines: dict[str, Engine]) -> None:
         """Write documents, environment, devices and engines that the file does not know yet."""
         measured = set(stage_documents(self._lock, self._options.stage))
-        for locked in self._lock.trial.documents:
-            if locked.document_id not in measured or locked.document_id in progress.document_ids:
+        for locked in self._lock.documents:
+            if locked.document_id in progress.document_ids:
                 continue
-            document = self._documents[locked.document_id]
-            for kind, hmac, text in (
-                ("document", locked.text_hmac, document.text),
-                ("expected", locked.expected_hmac, expected_text(document)),
-            ):
-                journal.text(Text(hmac=hmac, text_kind=kind, text=text, document_id=document.id))
+            if locked.document_id in measured:
+                self._keep_texts(journal, locked)
             journal.append(Document(**{name: getattr(locked, name) for name in locked.__struct_fields__}))
         if detected.environment.environment_id not in progress.environment_ids:
             for record in (detected.environment, *detected.devices):

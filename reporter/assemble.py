@@ -59,7 +59,7 @@ def _case(evidence: Evidence, campaign: Campaign | None) -> Case:
     """Select, and put the tables that selection adds into the book."""
     book = Book(evidence.figures, evidence.tables)
     trial = evidence.lock.trial
-    measured = configurations(book, trial, evidence.stage)
+    measured = configurations(book, trial)
     names = {c.label: candidate.label for c, candidate in join(measured, campaign) if c is not None and candidate}
     book.relabel(names)
     measured = [

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
-
-from collector.contract.records import Header, decode_record
+from collector.contract.protocol import Lock, lock_bytes
 from collector.contract.texts import texts_path
 
+from .locks import lock_of
 from .record_files import record_files
 
 
@@ -30,24 +29,15 @@ def attachments(paths: Sequence[Path], campaign: Path | None, folder: Path, *, w
 
 def _locks(files: Sequence[Path], folder: Path) -> list[Path]:
     """Write the lock of each plan, as the runs carry it, and return the paths."""
-    locks: dict[str, str] = {}
+    locks: dict[str, Lock] = {}
     for file in files:
-        header = _header(file)
-        if header is not None:
-            locks.setdefault(header.plan_id, header.protocol_json)
+        lock = lock_of(file)
+        if lock is not None:
+            locks.setdefault(lock.plan_id, lock)
     written = []
-    for plan_id, text in sorted(locks.items()):
+    for plan_id, lock in sorted(locks.items()):
         name = "protocol.lock.json" if len(locks) == 1 else f"protocol-{plan_id[:12]}.lock.json"
         path = folder / name
-        path.write_text(text + "\n", encoding="utf-8")
+        path.write_bytes(lock_bytes(lock))
         written.append(path)
     return written
-
-
-def _header(file: Path) -> Header | None:
-    with file.open("rb") as stream:
-        try:
-            record = decode_record(stream.readline())
-        except msgspec.MsgspecError:
-            return None
-    return record if isinstance(record, Header) else None

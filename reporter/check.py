@@ -11,14 +11,13 @@ import msgspec
 from collector.contract import chain
 from collector.contract.digests import text_hmac
 from collector.contract.errors import ExitCode, Finding
-from collector.contract.protocol import Lock, plan_digest, protocol_digest, rule_digest
-from collector.contract.records.base import Role, Stage
+from collector.contract.protocol import Lock, documents_digest, plan_digest, protocol_digest, rule_digest
 from collector.contract.texts import TextsHeader, decode_text, texts_path
 
 from .load import Store, open_records
+from .locks import locked_documents
 from .sql_files import CHECKS, check_file
 
-ROLE_OF_STAGE: dict[Stage, Role] = {"pilot": "development", "validation": "validation", "test": "test"}
 _EDITED = "restore the file from a copy; a line changed after writing is no evidence"
 _WRITER = "mend the program that wrote the run"
 _TEXTS = "restore the texts file from a copy, or delete it: the records stand without it"
@@ -96,25 +95,10 @@ def _header(store: Store, report: chain.FileReport) -> Iterator[Finding]:
     if (header.protocol_id, header.plan_id) != ids or (lock.protocol_id, lock.plan_id) != ids:
         message = f"protocol_id {header.protocol_id[:12]}… or plan_id is not the digest of the lock in the header"
         yield Finding(report.path, 1, "protocol-digest", message, _EDITED)
-    role = ROLE_OF_STAGE[header.stage]
-    wanted = {
-        document.document_id: (document.text_hmac, document.expected_hmac, document.length_class, document.is_hard)
-        for document in lock.trial.documents
-        if document.role == role
-    }
-    rows = store.con.execute(
-        "select document_id, text_hmac, expected_hmac, length_class, is_hard, seq from stg_document "
-        "where run_id = ? and role = ? order by seq",
-        [report.run_id, role],
-    ).fetchall()
-    found = {row[0]: row[1:5] for row in rows}
-    for document_id, *facts, seq in rows:
-        if wanted.get(document_id) != tuple(facts):
-            message = f"document {document_id} is not as the lock in the header has it"
-            yield Finding(report.path, seq + 1, "document-differs", message, _EDITED)
-    if absent := sorted(set(wanted) - set(found)):
-        message = f"{len(absent)} document(s) of the lock have no record: {', '.join(absent[:5])}"
-        yield Finding(report.path, 1, "document-missing", message, _WRITER)
+    documents = locked_documents(report.path)
+    if documents_digest(documents) != lock.trial.documents_digest:
+        message = f"the run's {len(documents)} document records are not the documents that the protocol was frozen with"
+        yield Finding(report.path, 1, "documents-digest", message, _EDITED)
     yield from _rules(store, report, rule_digest(lock.trial))
 
 

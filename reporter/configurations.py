@@ -75,16 +75,20 @@ class Configuration(NamedTuple):
         return self.returned_documents == self.expected_documents
 
 
-def configurations(book: Book, trial: LockedTrial, stage: Stage) -> list[Configuration]:
+def configurations(book: Book, trial: LockedTrial) -> list[Configuration]:
     """Return the measured configurations in the order of the tables, failed ones included."""
     found: dict[str, Row] = {}
     for table in ("quality", "passes"):
         for row in book.rows(table):
             if row.labels["purpose"] not in ("reference_repeat", "repetition"):
                 found.setdefault(row.labels["configuration_key"], row)
-    documents = [document for document in trial.documents if document.role == ROLE_OF[stage]]
-    subsets = {gate.subset: sum(gate.subset in d.subsets for d in documents) for gate in trial.gates.subsets}
-    return [_configuration(book, key, row, len(documents), subsets) for key, row in found.items()]
+    groups = {(row.labels["dimension"], row.labels["value"]): row for row in book.rows("workload")}
+    documents = book.whole(groups.get(("all", "all")), "document_count") or 0
+    subsets = {
+        gate.subset: book.whole(groups.get(("subset", gate.subset)), "document_count") or 0
+        for gate in trial.gates.subsets
+    }
+    return [_configuration(book, key, row, documents, subsets) for key, row in found.items()]
 
 
 def accepted_id(key: str) -> str:

@@ -204,7 +204,7 @@ def locked_protocol(
         ],
         missing_value="null", permission="made for this test", review="by the author of the test, 2026-01-01",
         generation=p.Generation(max_new_tokens=48), gates=gates, limits=p.Limits(), reference=variants[0].name,
-        documents=locked_documents(documents, critical),
+        documents_digest=p.documents_digest(locked := locked_documents(documents, critical)),
     )  # fmt: skip
     names = {v.name: v for v in variants}
     plan = p.LockedPlan(
@@ -216,7 +216,7 @@ def locked_protocol(
     protocol_id = p.protocol_digest(trial)
     return p.Lock(
         lock_format=1, frozen_at="2026-01-01T08:00:00.000000Z", protocol_id=protocol_id,
-        plan_id=p.plan_digest(protocol_id, plan), trial=trial, plan=plan,
+        plan_id=p.plan_digest(protocol_id, plan), trial=trial, plan=plan, documents=locked,
     )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ class CampaignBuilder:
         self.file, self.lock, self.device, self.stage = file, lock, device, stage
         self.random = random.Random(seed)
         self.texts: dict[str, Text] = {}
-        self.documents = lock.trial.documents
+        self.documents = lock.documents
         self.environment_id = short_id({"host": device.host, "device": device.name})
         self.engine_id = short_id({"engine": "scripted", "version": "1"})
 
@@ -244,8 +244,9 @@ class CampaignBuilder:
 
     def setup(self) -> None:
         lock, device = self.lock, self.device
+        bare = msgspec.structs.replace(lock, documents=[])
         self.file.add(Header(
-            format=1, stage=self.stage, protocol_json=msgspec.json.encode(lock).decode(),
+            format=1, stage=self.stage, protocol_json=msgspec.json.encode(bare).decode(),
             protocol_id=lock.protocol_id, plan_id=lock.plan_id, collector_version="0.1.0",
             wall_at=self.file.utc(), monotonic_ns=1_000_000_000,
         ))  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -173,7 +174,10 @@ class LockedDocument(_Table, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class LockedTrial(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What protocol_id covers: documents, prompts, rules, gates, generation, time limits. Texts only as HMACs."""
+    """What protocol_id covers: documents, prompts, rules, gates, generation, time limits. Texts only as HMACs.
+
+    documents_digest: digest of the lock's documents, so that the trial stays small for any number of them.
+    """
 
     format: Literal[1]
     name: Label
@@ -188,7 +192,7 @@ class LockedTrial(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True)
     gates: Gates
     limits: Limits
     reference: Label
-    documents: list[LockedDocument]
+    documents_digest: Sha256
 
 
 class LockedPlan(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -202,7 +206,10 @@ class LockedPlan(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Lock(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """protocol.lock.json. Holds no text, so it travels with the records and is attached to the dossier."""
+    """protocol.lock.json. Holds no text, so it travels with the records and is attached to the dossier.
+
+    documents: sorted by id. In a run's header the list is empty: there each is a `document` record.
+    """
 
     lock_format: Literal[1]
     frozen_at: UtcStamp
@@ -211,12 +218,18 @@ class Lock(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     objective_digest: Sha256 | None = None
     trial: LockedTrial
     plan: LockedPlan
+    documents: list[LockedDocument] = []
 
 
 def as_json(value: msgspec.Struct) -> JsonValue:
     """Return the Struct as plain JSON values, for digests."""
     result: JsonValue = msgspec.to_builtins(value)
     return result
+
+
+def documents_digest(documents: Sequence[LockedDocument]) -> str:
+    """Return the digest of the documents in the order of their ids, whatever order they come in."""
+    return json_digest([as_json(document) for document in sorted(documents, key=lambda one: one.document_id)])
 
 
 def protocol_digest(trial: LockedTrial) -> str:
@@ -227,6 +240,11 @@ def protocol_digest(trial: LockedTrial) -> str:
 def plan_digest(protocol_id: str, plan: LockedPlan) -> str:
     """Return plan_id: changes with model, variants, repetitions or order, while protocol_id stays."""
     return json_digest({"protocol_id": protocol_id, "plan": as_json(plan)})
+
+
+def lock_bytes(lock: Lock) -> bytes:
+    """Return the lock file's bytes: two blanks of indent, fields in the contract's order, one newline at the end."""
+    return msgspec.json.format(msgspec.json.encode(lock), indent=2) + b"\n"
 
 
 def rule_digest(trial: LockedTrial) -> str:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from collector.clock import FakeClock
 from collector.contract.errors import DossierError, Finding, Refused
-from collector.contract.protocol import Lock
-from collector.freeze import freeze, lock_bytes, read_frozen
+from collector.contract.protocol import Lock, lock_bytes
+from collector.freeze import freeze, read_frozen
 from collector.lock import expected_text, read_lock
 
 PROTOCOL = """format = 1
@@ -115,7 +115,7 @@ def test_what_is_read_back_is_whole_and_in_the_locks_order(protocol: Path) -> No
     found = read_frozen(protocol)
     assert (found.lock, found.base_dir, len(found.salt)) == (lock, protocol.parent, 32)
     assert [document.id for document in found.documents] == ["d0", "d1", "d2", "d3"]
-    assert [document.document_id for document in lock.trial.documents] == ["d0", "d1", "d2", "d3"]
+    assert [document.document_id for document in lock.documents] == ["d0", "d1", "d2", "d3"]
 
 
 def test_order_of_lines_and_blanks_in_the_files_change_no_id(protocol: Path) -> None:

@@ -150,8 +150,8 @@ CASES: list[tuple[str, Callable[[int, Line], Line | None], Callable[[Line], bool
     ),
     ("unended-pass", lambda i, o: None if o["kind"] == "pass_end" else o, _is("pass_begin")),
     ("other-rules", _with("rule_digest", "9" * 64, _is("score")), _is("score")),
-    ("document-differs", _with("is_hard", True, _is("document")), _is("document")),
-    ("document-missing", lambda i, o: None if _is("document", document_id="doc-003")(o) else o, _is("header")),
+    ("documents-digest", _with("is_hard", True, _is("document")), _is("header")),
+    ("documents-digest", lambda i, o: None if _is("document", document_id="doc-003")(o) else o, _is("header")),
     ("protocol-digest", _with("plan_id", "a" * 64, _is("header")), _is("header")),
     ("protocol-json", _with("protocol_json", "{}", _is("header")), _is("header")),
     (

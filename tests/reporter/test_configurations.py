@@ -26,7 +26,7 @@ GPU = "Example GPU 24 GB"
 def measured(runs: Path) -> dict[str, Configuration]:
     with open_records([runs]) as store:
         evidence = figures.build(store)
-    found = configurations(Book(evidence.figures, evidence.tables), evidence.lock.trial, evidence.stage)
+    found = configurations(Book(evidence.figures, evidence.tables), evidence.lock.trial)
     return {configuration.variant: configuration for configuration in found}
 
 

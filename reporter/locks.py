@@ -1,0 +1,46 @@
+"""The lock as a run file carries it: the header's part, and the documents from their records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from collector.contract.protocol import Lock, LockedDocument
+from collector.contract.records import Document, Header, decode_record
+
+_DOCUMENT = b'{"kind":"document"'
+_FIELDS = LockedDocument.__struct_fields__
+
+
+def locked_documents(path: Path) -> list[LockedDocument]:
+    """Return the documents of a run's lock, sorted by id, from its document records; unreadable lines give none."""
+    documents: dict[str, LockedDocument] = {}
+    with path.open("rb") as stream:
+        for line in stream:
+            if not line.startswith(_DOCUMENT):
+                continue
+            try:
+                record = decode_record(line)
+            except msgspec.MsgspecError:
+                continue
+            assert isinstance(record, Document)
+            fields = {name: getattr(record, name) for name in _FIELDS}
+            documents.setdefault(record.document_id, LockedDocument(**fields))
+    return sorted(documents.values(), key=lambda document: document.document_id)
+
+
+def lock_of(path: Path) -> Lock | None:
+    """Return the whole lock that a run was made under, null where its header cannot be read."""
+    with path.open("rb") as stream:
+        try:
+            header = decode_record(stream.readline())
+        except msgspec.MsgspecError:
+            return None
+    if not isinstance(header, Header):
+        return None
+    try:
+        lock = msgspec.json.decode(header.protocol_json, type=Lock)
+    except msgspec.MsgspecError:
+        return None
+    return msgspec.structs.replace(lock, documents=locked_documents(path))
