@@ -104,13 +104,14 @@ def label_width(labels: list[str]) -> float:
 
 
 def finished(chart_id: str, title: str, description: str, *, wide: str, narrow: str) -> Chart:
-    """Return both pictures fit for a page."""
+    """Return both pictures fit for a page. On paper the caption says the title, so the numbers are the alternative."""
+    alternative = title if narrow else description
 
     def fit(svg: str, width: str) -> str:
         return svg and fit_for_page(
             svg,
             chart_id=f"{chart_id}-{width}",
-            title=title,
+            title=alternative,
             description=description,
             css_class=f"chart chart-{width}",
         )
