@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.frontend import parse_mapping_cfg
 from babel.messages.pofile import read_po
 
+from collector.contract.records import base, passes, requests, runs, setups
 from collector.contract.resources import data_dir
+from reporter import vocabulary as vocabulary_words
 from reporter import wording
-from reporter.dossier import Dossier
+from reporter.dossier import Dossier, Status
 from reporter.render import Words, render
 from reporter.translate import PSEUDO_LANGUAGE, check_catalog
 
@@ -129,3 +131,15 @@ def test_a_translation_with_other_placeholders_is_found() -> None:
     assert check_catalog({"%(n)s of {total}": "{total} / %(n)s", "a %(n)s": "b"}) == [
         "placeholders of 'a %(n)s' differ in its translation 'b'"
     ]
+
+
+@pytest.mark.parametrize(
+    "vocabulary",
+    [
+        base.Phase, base.Role, base.Stage, base.LengthClass, base.FailureCause, base.MissingReason, passes.PassOutcome,
+        passes.PassPurpose, passes.MemoryScope, passes.CounterMethod, requests.ScoreOutcome, runs.FailureScope,
+        runs.DecisionKind, setups.ModuleGroup, setups.EngineEvidence, Status,
+    ],
+)  # fmt: skip
+def test_every_word_of_the_records_vocabularies_that_a_table_prints_can_be_translated(vocabulary: Any) -> None:
+    assert [word for word in get_args(vocabulary) if word not in vocabulary_words.WORDS] == []
