@@ -3,13 +3,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 CACHE ?= .cache
+DEMO ?= demo
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+RELATIVE = $(BIN)/python -c 'import os, sys; print(os.path.relpath(sys.argv[1], sys.argv[2]))'
 export PIP_CONSTRAINT := $(CURDIR)/.ci/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-tiers test-all lint types format schemas benchmarks clean
+.PHONY: help demo sample test test-tiers test-all lint types format schemas benchmarks clean
 
 help: ## show this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -21,15 +23,19 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 	touch $@
 
 demo: $(CACHE)/demo-model.path ## a real trial of a small model on this machine: demo/dossier.html and demo/dossier.pdf
-	rm -rf demo
-	$(BIN)/collector init demo --model "$$(cat $(CACHE)/demo-model.path)"
-	$(BIN)/collector freeze demo/protocol.toml
-	$(BIN)/collector run demo/protocol.toml --out demo/runs || [ $$? -eq 5 ]
-	$(BIN)/reporter html demo/runs --campaign demo/campaign.toml -o demo/dossier.html
-	$(BIN)/reporter pdf demo/runs --campaign demo/campaign.toml -o demo/dossier.pdf
+	rm -rf $(DEMO)
+	$(BIN)/collector init $(DEMO) --model "$$($(RELATIVE) "$$(cat $(CACHE)/demo-model.path)" $(DEMO))"
+	$(BIN)/collector freeze $(DEMO)/protocol.toml
+	$(BIN)/collector run $(DEMO)/protocol.toml --out $(DEMO)/runs || [ $$? -eq 5 ]
+	$(BIN)/reporter html $(DEMO)/runs --campaign $(DEMO)/campaign.toml -o $(DEMO)/dossier.html
+	$(BIN)/reporter pdf $(DEMO)/runs --campaign $(DEMO)/campaign.toml -o $(DEMO)/dossier.pdf
+
+sample: ## record sample_runs/demo again (on an idle machine)
+	$(MAKE) demo DEMO=sample_runs/demo
+	pdftoppm -r 110 -f 1 -l 1 -png -singlefile sample_runs/demo/dossier.pdf sample_runs/demo/decision-page
 
 test: lint types ## the default tier: tests, ruff, mypy strict
-	$(BIN)/python -m pytest -m 'not slow and not browser and not server and not gpu'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser and not server and not gpu'
 
 test-tiers: $(INSTALLED) $(CACHE)/demo-model.path ## the slow, browser, server and gpu tiers that this machine can run
 	$(BIN)/python -m pytest -m 'slow or browser or server or gpu'

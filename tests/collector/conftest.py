@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -66,6 +67,13 @@ dtype = "bfloat16"
 reference = "fp32"
 warmup_requests = {warmup}
 """
+
+
+@pytest.fixture(autouse=True)
+def small_heap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes the heap of the test session out of the collections that a worker in this process makes."""
+    gc.freeze()
+    monkeypatch.setattr(gc, "unfreeze", lambda: None)
 
 
 class SilentWatcher:
