@@ -91,7 +91,7 @@ def refusal(what: str, path: Path, error: OSError) -> DossierError:
     if error.errno in _NO_SPACE:
         step = "free space on that disk, then run again with --resume: all that was acknowledged is in the file"
     elif error.errno in _NOT_WRITABLE:
-        step = "make the folder writable for this user, or name another one with --out"
+        step = "give this user the right to read and write there, or name another folder with --out"
     else:
         step = "name a folder on a local disk with --out"
     return DossierError(f"{path} {what}: {error.strerror}", next_step=step)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, TextIO, cast
 
 import click
 
@@ -122,6 +123,25 @@ def duration_s(text: str) -> float:
     return hours * 3600 + minutes * 60 + seconds
 
 
+class _Unbroken:
+    """A stream whose reader may leave (a closed terminal, `| head`): the measurement behind it goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
 class ProgressLines:
     """Progress on stderr: a bar with the time left on a terminal, a line per pass elsewhere."""
 
@@ -129,7 +149,8 @@ class ProgressLines:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._console = Console(stderr=True, highlight=False, soft_wrap=True)
+        stream = cast("IO[str]", _Unbroken(sys.stderr))
+        self._console = Console(file=stream, highlight=False, soft_wrap=True)
         self._bar = Progress(
             TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             console=self._console, disable=not self._console.is_terminal,
@@ -174,8 +195,11 @@ class ProgressLines:
 
 
 @contextmanager
-def _stopping_on_signals() -> Iterator[list[str]]:
-    """Give a list that names the signal once Ctrl-C or SIGTERM came; a second one ends the process at once."""
+def stopping_on_signals() -> Iterator[list[str]]:
+    """Give a list that names the signal once Ctrl-C, SIGTERM or a hangup came; a second one ends the process at once.
+
+    A hangup that is ignored (nohup) stays ignored.
+    """
     import signal
 
     received: list[str] = []
@@ -184,7 +208,10 @@ def _stopping_on_signals() -> Iterator[list[str]]:
         received.append(signal.Signals(number).name)
         signal.signal(number, before[signal.Signals(number)])
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    stopping = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        stopping.append(signal.SIGHUP)
+    before = {number: signal.signal(number, note) for number in stopping}
     try:
         yield received
     finally:
@@ -234,8 +261,8 @@ def run(
 ) -> None:
     """Measure every pass of a frozen PROTOCOL on this machine and append the records to a file in --out.
 
-    Ctrl-C and --stop-after leave the file open; --resume continues it. Exit code 5: a pass failed, its failure is
-    recorded; 130: stopped by a signal.
+    Ctrl-C, a lost terminal and --stop-after leave the file open; --resume continues it. Exit code 5: a pass failed, its
+    failure is recorded; 130: stopped by a signal.
 
     Example: collector run trial/protocol.toml --out runs/ --stop-after 2h
     """
@@ -249,7 +276,7 @@ def run(
     options = RunOptions(
         device=device, only=variants, is_resuming=resume, stop_after_s=stop_after, commit=source_commit()
     )
-    with ProgressLines() as progress, _stopping_on_signals() as received:
+    with ProgressLines() as progress, stopping_on_signals() as received:
         report = Run(
             frozen,
             options,

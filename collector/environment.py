@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -36,14 +37,20 @@ class Detected(NamedTuple):
 
 
 def resolve_device(device: str, engine_name: str) -> str:
-    """Return the device that the engine will use: `auto` is the first CUDA card that torch can use, else the CPU."""
+    """Return the device that the engine will use: `auto` is the first card that torch is built for, else the CPU.
+
+    Everything after it (engine, meter, records) is told the device found here. Asked without importing torch: whether
+    torch can really use the card shows when the engine loads, which fails by name and never falls back unseen.
+    """
     if device == "cuda":
         return "cuda:0"
     if device != "auto":
         return device
-    torch_version = package_versions().get("torch")
-    can_use_cuda = engine_name != "scripted" and torch_version is not None and "+cpu" not in torch_version
-    return "cuda:0" if can_use_cuda and nvidia.has_cuda() else "cpu"
+    torch_version = package_versions().get("torch", "+cpu")
+    if engine_name == "scripted" or "+cpu" in torch_version:
+        return "cpu"
+    has_card = Path("/dev/kfd").exists() if "+rocm" in torch_version else nvidia.has_cuda()
+    return "cuda:0" if has_card else "cpu"
 
 
 def detect(

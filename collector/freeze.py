@@ -16,7 +16,7 @@ from collector.contract.campaign_file import read_campaign
 from collector.contract.digests import new_salt, read_salt, write_salt
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import DocumentLine, Lock, Protocol, lock_bytes, plan_digest, protocol_digest
-from collector.lock import content_drift, content_of, lock_path, read_lock, salt_path
+from collector.lock import content_drift, content_of, has_other_salt, lock_path, read_lock, salt_path
 from collector.protocol_check import examine, load_protocol
 
 _WRITE_STEP = "make room, or give yourself the right to write there; nothing was changed"
@@ -39,7 +39,8 @@ def freeze(path: Path, *, campaign: Path | None, clock: Clock, with_tokenizer: b
     the time of the first freeze stays. `campaign` (by default campaign.toml beside the protocol, where there is one)
     gives the objective's digest.
 
-    Raises Refused with every finding of the check, DossierError where the folder cannot be written.
+    Raises Refused with every finding of the check, DossierError where the folder cannot be written or the salt is not
+    the one of the lock that is there.
     """
     report = examine(path, with_tokenizer=with_tokenizer, with_lock=False)
     if report.findings:
@@ -59,10 +60,17 @@ def freeze(path: Path, *, campaign: Path | None, clock: Clock, with_tokenizer: b
         documents=content.documents,
     )
     target = lock_path(path)
+    earlier: Lock | None = None
     with contextlib.suppress(Refused):  # an unreadable or edited lock is replaced: freezing is its next step
         earlier = read_lock(target)
+    if earlier is not None:
         if msgspec.structs.replace(lock, frozen_at=earlier.frozen_at) == earlier:
             return earlier
+        if has_other_salt(earlier, content):
+            raise DossierError(
+                f"{salt_path(path)} is not the salt of {target}: with it this would be another protocol",
+                next_step=f"copy the salt again that belongs to the lock; or remove {target.name} to begin anew",
+            )
     _write_atomically(target, lock_bytes(lock))
     return lock
 

@@ -17,7 +17,6 @@ from collector.clock import Clock
 from collector.contract.chain import ZERO, FileReport, line_digest, seal_digest, seal_line, verify
 from collector.contract.digests import text_hmac
 from collector.contract.errors import DossierError
-from collector.contract.inspection import inspect_line
 from collector.contract.records import (
     MAX_LINE_BYTES,
     Decision,
@@ -28,11 +27,8 @@ from collector.contract.records import (
     Warning,
     encode_record,
 )
-from collector.contract.records.base import Stage
-from collector.contract.texts import Text, TextsHeader, encode_text, inspect_texts, is_run_file, texts_path
+from collector.contract.texts import Text, TextsHeader, encode_text, inspect_texts, texts_path
 from collector.fitting import fit, safe_repr
-
-_TAIL_BYTES = 1 << 16
 
 
 class Journal:
@@ -289,31 +285,6 @@ class Journal:
         if tail.header is None:
             self._texts.append(_texts_header(self.run_id, self._salt))
         return cut
-
-
-def newest_unsealed(out_dir: Path, plan_id: str, stage: Stage) -> Path | None:
-    """Return the newest run file of this plan and stage that has no seal, by the time in its name; null for none."""
-    for path in sorted(filter(is_run_file, out_dir.glob("*.jsonl")), reverse=True):
-        header = _read_header(path)
-        if header is None or header.source_head_digest is not None:
-            continue
-        if header.plan_id == plan_id and header.stage == stage and not _ends_in_seal(path):
-            return path
-    return None
-
-
-def _read_header(path: Path) -> Header | None:
-    with path.open("rb") as stream:
-        line = stream.readline(MAX_LINE_BYTES + 1)
-    record = inspect_line(line[:-1]).record if line.endswith(b"\n") else None
-    return record if isinstance(record, Header) else None
-
-
-def _ends_in_seal(path: Path) -> bool:
-    with path.open("rb") as stream:
-        stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        lines = stream.read().split(b"\n")
-    return len(lines) > 1 and lines[-1] == b"" and seal_digest(lines[-2]) is not None
 
 
 def _refuse_unusable(report: FileReport) -> None:

@@ -18,6 +18,7 @@ from collector.contract.protocol import (
     LockedTrial,
     documents_digest,
     plan_digest,
+    portable,
     protocol_digest,
 )
 from collector.contract.shape import shown
@@ -48,6 +49,7 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
     Raises Refused where the scripted engine's script cannot be read.
     """
     protocol = loaded.protocol
+    script = protocol.engine.script
     documents = sorted((_locked(document, salt) for document in loaded.documents), key=lambda one: one.document_id)
     trial = LockedTrial(
         format=protocol.format,
@@ -66,8 +68,8 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
         documents_digest=documents_digest(documents),
     )
     plan = LockedPlan(
-        model=protocol.model,
-        engine=protocol.engine,
+        model=msgspec.structs.replace(protocol.model, id=protocol.model.portable_id),
+        engine=msgspec.structs.replace(protocol.engine, script=script and portable(script)),
         engine_script_sha256=_script_digest(loaded),
         variants=protocol.variants,
         plan=protocol.plan,
@@ -145,7 +147,7 @@ def drift_findings(loaded: LoadedProtocol) -> list[Finding]:
 
 def content_drift(loaded: LoadedProtocol, lock: Lock, now: Content) -> list[Finding]:
     """Return one finding per difference between a lock and what the protocol says now."""
-    if _has_other_salt(lock, now):
+    if has_other_salt(lock, now):
         message = "no text agrees with the lock: this is not the salt that the protocol was frozen with"
         next_step = "copy protocol.salt again from the machine that froze the protocol"
         return [Finding(salt_path(loaded.path), 1, "drift", message, next_step)]
@@ -179,12 +181,14 @@ def _plain_documents(documents: Sequence[LockedDocument]) -> list[dict[str, Any]
     return [_plain(document) for document in documents]
 
 
-def _has_other_salt(frozen: Lock, now: Content) -> bool:
-    before = {document.document_id: document.text_hmac for document in frozen.documents}
-    shared = [one for one in now.documents if one.document_id in before]
-    return frozen.trial.prompt_hmac != now.trial.prompt_hmac and all(
-        before[one.document_id] != one.text_hmac for one in shared
-    )
+def has_other_salt(frozen: Lock, now: Content) -> bool:
+    """Return whether no text at all, not even an empty one, has the HMAC that the lock knows."""
+    return not _hmacs(frozen.trial, frozen.documents) & _hmacs(now.trial, now.documents)
+
+
+def _hmacs(trial: LockedTrial, documents: Sequence[LockedDocument]) -> set[str]:
+    own = {trial.prompt_hmac, trial.system_hmac}
+    return own.union(*((document.text_hmac, document.expected_hmac) for document in documents))
 
 
 def _document_drift(

@@ -15,7 +15,6 @@ first read, in the warm-up rather than in the load, and weights that are convert
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import Protocol
 
@@ -23,6 +22,7 @@ from collector.contract.records import Reading
 from collector.contract.records.base import Phase
 from collector.memory_cuda import CudaMeter
 from collector.memory_readings import Sampler, Value, highest, reading
+from collector.nvidia import visible_ordinal
 
 HOST_INTERVAL_S = 0.02
 """Only where the kernel's peak cannot be reset. A resident set moves faster than a driver answers."""
@@ -41,26 +41,13 @@ class MemoryMeter(Protocol):
 
 
 def meter_for(device: str) -> MemoryMeter:
-    """Return a meter for the engine's device (`auto`, `cpu`, `cuda:0` ...): host always, plus that CUDA device.
+    """Return a meter for the engine's device (`cpu`, `cuda:0` ...): host always, plus that CUDA device.
 
     Importing torch and starting CUDA are left to the engine, so their memory belongs to the load phase.
     """
-    place = resolved_device(device)
-    if not place.startswith("cuda"):
+    if not device.startswith("cuda"):
         return host_meter()
-    _, _, index = place.partition(":")
-    return _Together([host_meter(), CudaMeter(int(index or 0))])
-
-
-def resolved_device(device: str) -> str:
-    """Return the device meant by `auto`: the first CUDA device where the driver shows one, otherwise the processor.
-
-    Whether torch can use that card shows when the engine loads; a build without CUDA then fails by name instead of
-    falling back to the processor unseen.
-    """
-    if device != "auto":
-        return "cuda:0" if device == "cuda" else device
-    return "cuda:0" if _shows_a_card() else "cpu"
+    return _Together([host_meter(), CudaMeter(visible_ordinal(device))])
 
 
 def host_meter() -> MemoryMeter:
@@ -132,30 +119,3 @@ class _Together:
     def end(self, phase: Phase) -> list[Reading]:
         by_meter = [meter.end(phase) for meter in reversed(self._meters)]
         return [reading for readings in reversed(by_meter) for reading in readings]
-
-
-def _shows_a_card() -> bool:
-    """True where the driver lists a card that CUDA_VISIBLE_DEVICES leaves visible. Asks without importing torch."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "all").strip() in {"", "-1", "NoDevFiles"}:
-        return False
-    if Path("/dev/kfd").exists():
-        return _torch_sees_a_card()
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-    except Exception:
-        return False
-    try:
-        return bool(pynvml.nvmlDeviceGetCount() > 0)
-    except pynvml.NVMLError:
-        return False
-    finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
-
-
-def _torch_sees_a_card() -> bool:
-    import torch
-
-    return bool(torch.cuda.is_available())

@@ -1,7 +1,8 @@
 """Memory of one CUDA device per phase: torch's two counters, our process and the whole card by the driver.
 
-The one module that touches the GPU library's counters. Allocated and reserved peaks are torch's own, exact within the
-window; process and card have no peak counter, so theirs is the highest of regular samples: a lower bound.
+The one module that touches torch's counters; `nvidia` asks the driver. Allocated and reserved peaks are torch's own,
+exact within the window; process and card have no peak counter, so theirs is the highest of regular samples: a lower
+bound.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 from collector.contract.records import Reading
-from collector.contract.records.base import MissingReason, Phase
+from collector.contract.records.base import Phase
 from collector.contract.records.passes import MemoryScope
 from collector.memory_readings import Sampler, Value, highest, reading
+from collector.nvidia import DriverReading, NvmlDriver
 
 DRIVER_INTERVAL_S = 0.1
 
@@ -30,13 +32,6 @@ class CudaCounters(Protocol):
     def max_memory_reserved(self, device: int) -> int: ...
     def mem_get_info(self, device: int) -> tuple[int, int]: ...
     def get_device_properties(self, device: int) -> Any: ...
-
-
-class DriverReading(NamedTuple):
-    """What the driver says of one card at one moment."""
-
-    process: Value
-    device: Value
 
 
 class Driver(Protocol):
@@ -118,56 +113,6 @@ class CudaMeter:
         return process, device
 
 
-class NvmlDriver:
-    """NVIDIA's management library through nvidia-ml-py; every refusal becomes a reason."""
-
-    def __init__(self) -> None:
-        self._nvml: Any = None
-
-    def read(self, uuid: str | None, pid: int) -> DriverReading:
-        nvml = self._started()
-        if nvml is None:
-            return DriverReading("unsupported", "unsupported")
-        try:
-            if uuid is None and nvml.nvmlDeviceGetCount() != 1:
-                return DriverReading("not_measured", "not_measured")
-            handle = nvml.nvmlDeviceGetHandleByUUID(_nvml_uuid(uuid)) if uuid else nvml.nvmlDeviceGetHandleByIndex(0)
-        except nvml.NVMLError as fault:
-            reason = _reason(nvml, fault)
-            return DriverReading(reason, reason)
-        return DriverReading(self._process(nvml, handle, pid), self._device(nvml, handle))
-
-    def _started(self) -> Any:
-        """Return pynvml, started once and left running: starting it anew for each sample would cost milliseconds."""
-        if self._nvml is None:
-            try:
-                import pynvml
-
-                pynvml.nvmlInit()
-            except Exception:  # absent package, absent library, no driver: all mean that nobody can be asked
-                return None
-            self._nvml = pynvml
-        return self._nvml
-
-    def _process(self, nvml: Any, handle: Any, pid: int) -> Value:
-        try:
-            listed = {each.pid: each.usedGpuMemory for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
-        except nvml.NVMLError as fault:
-            return _reason(nvml, fault)
-        if pid not in listed:
-            # Inside a container the driver lists the host's process numbers, which are not ours.
-            return "not_permitted"
-        return "unsupported" if listed[pid] is None else int(listed[pid])
-
-    def _device(self, nvml: Any, handle: Any) -> Value:
-        try:
-            memory = nvml.nvmlDeviceGetMemoryInfo(handle)
-        except nvml.NVMLError as fault:
-            return _reason(nvml, fault)
-        # Not `.used`: whether that holds the driver's own reserve depends on the call's version; free and total do not.
-        return int(memory.total) - int(memory.free)
-
-
 def _started_cuda() -> CudaCounters | None:
     """Return torch.cuda once the engine has started it; never starts it, which would cost its memory early."""
     torch = sys.modules.get("torch")
@@ -175,16 +120,3 @@ def _started_cuda() -> CudaCounters | None:
     if cuda is None or not hasattr(cuda, "is_initialized") or not cuda.is_initialized():
         return None
     return cast(CudaCounters, cuda)
-
-
-def _reason(nvml: Any, fault: Exception) -> MissingReason:
-    if isinstance(fault, nvml.NVMLError_NotSupported):
-        return "unsupported"
-    if isinstance(fault, nvml.NVMLError_NoPermission):
-        return "not_permitted"
-    return "failed"
-
-
-def _nvml_uuid(uuid: str) -> str:
-    """Return the card's name as NVML spells it; torch leaves the prefix out."""
-    return uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"

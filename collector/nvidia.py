@@ -14,7 +14,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
-Value = TypeVar("Value")
+from collector.contract.records.base import MissingReason
+from collector.memory_readings import Value
+
+Answer = TypeVar("Answer")
 
 _POLICIES = {
     "power_cap": "NVML_PERF_POLICY_POWER", "thermal": "NVML_PERF_POLICY_THERMAL",
@@ -88,6 +91,62 @@ def driver_facts(ordinal: int, library: Any = None) -> DriverFacts | None:
     )
 
 
+class DriverReading(NamedTuple):
+    """What the driver says of one card at one moment."""
+
+    process: Value
+    device: Value
+
+
+class NvmlDriver:
+    """A card's memory in use, of one process and of everybody; every refusal becomes a reason."""
+
+    def __init__(self) -> None:
+        self._nvml: Any = None
+
+    def read(self, uuid: str | None, pid: int) -> DriverReading:
+        nvml = self._started()
+        if nvml is None:
+            return DriverReading("unsupported", "unsupported")
+        try:
+            if uuid is None and nvml.nvmlDeviceGetCount() != 1:
+                return DriverReading("not_measured", "not_measured")
+            handle = nvml.nvmlDeviceGetHandleByUUID(_nvml_uuid(uuid)) if uuid else nvml.nvmlDeviceGetHandleByIndex(0)
+        except nvml.NVMLError as fault:
+            reason = _reason(nvml, fault)
+            return DriverReading(reason, reason)
+        return DriverReading(self._process(nvml, handle, pid), self._device(nvml, handle))
+
+    def _started(self) -> Any:
+        """Return pynvml, started once and left running: starting it anew for each sample would cost milliseconds."""
+        if self._nvml is None:
+            try:
+                nvml = import_module("pynvml")
+                nvml.nvmlInit()
+            except Exception:  # absent package, absent library, no driver: all mean that nobody can be asked
+                return None
+            self._nvml = nvml
+        return self._nvml
+
+    def _process(self, nvml: Any, handle: Any, pid: int) -> Value:
+        try:
+            listed = {each.pid: each.usedGpuMemory for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
+        except nvml.NVMLError as fault:
+            return _reason(nvml, fault)
+        if pid not in listed:
+            # Inside a container the driver lists the host's process numbers, which are not ours.
+            return "not_permitted"
+        return "unsupported" if listed[pid] is None else int(listed[pid])
+
+    def _device(self, nvml: Any, handle: Any) -> Value:
+        try:
+            memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        except nvml.NVMLError as fault:
+            return _reason(nvml, fault)
+        # Not `.used`: whether that holds the driver's own reserve depends on the call's version; free and total do not.
+        return int(memory.total) - int(memory.free)
+
+
 class Nvml:
     """NVML with every call wrapped: a value, or null and one line in `unchecked`."""
 
@@ -159,7 +218,7 @@ class Nvml:
             for pid, entry in sorted(found.items())
         ]
 
-    def _ask(self, what: str, call: Callable[[Any], Value]) -> Value | None:
+    def _ask(self, what: str, call: Callable[[Any], Answer]) -> Answer | None:
         if self._nvml is None:
             return None
         try:
@@ -178,7 +237,8 @@ def visible_ordinal(device: str) -> int:
 
 def has_cuda() -> bool:
     """Return whether a CUDA driver shows a first card to this process."""
-    return os.environ.get("CUDA_VISIBLE_DEVICES", "0") not in ("", "-1") and driver_facts(0) is not None
+    hides_all = os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1", "NoDevFiles")
+    return not hides_all and driver_facts(0) is not None
 
 
 def _text(value: str | bytes) -> str:
@@ -187,3 +247,16 @@ def _text(value: str | bytes) -> str:
 
 def _violation_ns(handle: Any, constant: str, nvml: Any) -> int:
     return int(nvml.nvmlDeviceGetViolationStatus(handle, getattr(nvml, constant)).violationTime)
+
+
+def _reason(nvml: Any, fault: Exception) -> MissingReason:
+    if isinstance(fault, nvml.NVMLError_NotSupported):
+        return "unsupported"
+    if isinstance(fault, nvml.NVMLError_NoPermission):
+        return "not_permitted"
+    return "failed"
+
+
+def _nvml_uuid(uuid: str) -> str:
+    """Return the card's name as NVML spells it; torch leaves the prefix out."""
+    return uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"

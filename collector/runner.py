@@ -27,12 +27,13 @@ from collector.engines.base import EngineSetup, Prompt
 from collector.environment import Detected, resolve_device
 from collector.events import PassJob
 from collector.freeze import FrozenProtocol
-from collector.journal import Journal, newest_unsealed
+from collector.journal import Journal
 from collector.lock import expected_text
 from collector.machine import Machine
 from collector.missing import explained
 from collector.plan import ROLE_OF_STAGE, PlannedPass, plan_passes, stage_documents, warmup_documents
 from collector.resume import Progress
+from collector.run_files import newest_sealed, newest_unsealed
 from collector.workers import WorkerFactory
 
 
@@ -134,6 +135,7 @@ class Run:
                 )
                 self._watcher.notice(f"continuing {path}")
                 return journal, Progress.of_file(path)
+            self._refuse_finished(out_dir)
             self._watcher.notice(f"no open run of this plan in {out_dir}: starting a new one")
         journal = Journal.create(
             out_dir,
@@ -143,6 +145,15 @@ class Run:
             on_acknowledged=self._on_acknowledged,
         )
         return journal, Progress()
+
+    def _refuse_finished(self, out_dir: Path) -> None:
+        """Resuming a finished plan must not measure, and pay for, all of it once more."""
+        sealed = newest_sealed(out_dir, self._lock.plan_id, self._options.stage)
+        if sealed is not None:
+            raise DossierError(
+                f"nothing is left to resume: {sealed} is a finished run of this plan",
+                next_step="read it with `reporter`; to measure the whole plan once more, run without --resume",
+            )
 
     def _header(self) -> Header:
         return Header(
@@ -264,8 +275,9 @@ class Run:
         return [render_prompt(task, self._documents[document_id]) for document_id in document_ids]
 
     def _setup(self, variant: VariantChoice, label: str) -> EngineSetup:
+        protocol = self._frozen.protocol  # the lock knows an absolute folder by its name alone
         return EngineSetup(
-            base_dir=str(self._frozen.base_dir.resolve()), model=self._lock.plan.model, engine=self._lock.plan.engine,
+            base_dir=str(self._frozen.base_dir.resolve()), model=protocol.model, engine=protocol.engine,
             variant=variant, generation=self._lock.trial.generation, limits=self._lock.trial.limits,
             device=self._device, pass_label=label,
         )  # fmt: skip

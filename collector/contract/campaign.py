@@ -15,8 +15,13 @@ from .records.base import Label
 Basis = Literal["measured", "quoted", "assumed", "claimed", "example"]
 """Strongest first. A derived figure names the weakest of its inputs."""
 
-Amount = Annotated[str, Meta(pattern=r"^-?[0-9]+(\.[0-9]+)?$", description="exact decimal, as a string")]
-Hours = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?$", description="hours, exact decimal, as a string")]
+Amount = Annotated[
+    str, Meta(pattern=r"^-?[0-9]{1,15}(\.[0-9]{1,9})?$", description="exact decimal, as a string, below 10^15")
+]
+Hours = Annotated[
+    str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?$", description="hours, exact decimal, as a string, below 10^9")
+]
+Volume = Annotated[int, Meta(ge=1, le=10**9)]
 Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$", description="ISO 4217 code")]
 Preference = Literal["cheapest", "most_headroom", "fastest_corpus", "most_corpora"]
 PricingClass = Literal["on_demand", "reserved", "interruptible", "quote"]
@@ -45,6 +50,8 @@ class Candidate(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Device name as the collector detects it."""
     batch: Annotated[int, Meta(ge=1)] = 1
     concurrency: Annotated[int, Meta(ge=1)] = 1
+    configuration: Label | None = None
+    """The configuration's key, where several were measured under these labels, as on two machines of one device."""
     offers: list[Label] = []
 
 
@@ -103,8 +110,8 @@ class Campaign(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     issuer: Label | None = None
     as_of: dt.date
     issued: dt.date
-    corpora_wanted: Annotated[int, Meta(ge=1)] = 1
-    documents_per_corpus: Annotated[int, Meta(ge=1)]
+    corpora_wanted: Volume = 1
+    documents_per_corpus: Volume
     deadline_h: Hours | None = None
     objective: Objective
     candidates: list[Candidate] = msgspec.field(name="candidate", default_factory=list)

@@ -10,7 +10,7 @@ import msgspec
 
 from .campaign import PACKAGE_DAYS, Campaign, Offer
 from .errors import Finding, Refused
-from .money import Money, MoneyError
+from .money import Money, MoneyError, exact
 from .toml_lines import read_toml
 
 
@@ -40,7 +40,7 @@ def read_campaign(path: Path) -> LoadedCampaign:
         campaign = msgspec.convert(text.data, Campaign)
         findings = [
             Finding(path, text.line_of(fault.where) or 1, fault.rule, fault.message, fault.next_step)
-            for fault in _faults(campaign)
+            for fault in (*_unprintable(text.data), *_faults(campaign))
         ]
     if findings:
         raise Refused(findings)
@@ -49,11 +49,27 @@ def read_campaign(path: Path) -> LoadedCampaign:
 
 def _faults(campaign: Campaign) -> Iterator[_Fault]:
     yield from _repeated(campaign)
+    if campaign.deadline_h is not None and exact(campaign.deadline_h) == 0:
+        yield _Fault(
+            "deadline_h", "amount", "a deadline of 0 hours is met by nothing", "write the hours, or leave the line out"
+        )
     yield from _candidates(campaign)
     for index, offer in enumerate(campaign.offers):
         yield from _offer(f"offer[{index}]", offer)
     yield from _currencies(campaign)
     yield from _calendar(campaign)
+
+
+def _unprintable(value: object, where: str = "") -> Iterator[_Fault]:
+    """Yield each text that a page or a terminal could not print as one line."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _unprintable(inner, f"{where}.{key}" if where else key)
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _unprintable(inner, f"{where}[{index}]")
+    elif isinstance(value, str) and not value.isprintable() and any(ord(c) < 32 or ord(c) == 127 for c in value):
+        yield _Fault(where, "control-character", f"{value!r} holds a control character", "write it in one plain line")
 
 
 def _repeated(campaign: Campaign) -> Iterator[_Fault]:
@@ -71,7 +87,7 @@ def _repeated(campaign: Campaign) -> Iterator[_Fault]:
 
 def _candidates(campaign: Campaign) -> Iterator[_Fault]:
     known = {offer.id for offer in campaign.offers}
-    seen: dict[tuple[str, str, int, int], str] = {}
+    seen: dict[tuple[str, str, int, int, str | None], str] = {}
     for index, candidate in enumerate(campaign.candidates):
         for place, name in enumerate(candidate.offers):
             if name not in known:
@@ -81,12 +97,19 @@ def _candidates(campaign: Campaign) -> Iterator[_Fault]:
                     f'candidate "{candidate.id}" names the offer "{name}", which is not in this file',
                     f"add an [[offer]] with this id, or name one of: {listed}",
                 )  # fmt: skip
+            if name in candidate.offers[:place]:
+                yield _Fault(
+                    f"candidate[{index}].offers[{place}]", "duplicate-offer",
+                    f'candidate "{candidate.id}" names the offer "{name}" twice', "name each offer once",
+                )  # fmt: skip
         if candidate.label in (earlier.label for earlier in campaign.candidates[:index]):
             yield _Fault(
                 f"candidate[{index}].label", "duplicate-label", f'two candidates are labelled "{candidate.label}"',
                 "give each candidate a label of its own: the dossier tells them apart by it",
             )  # fmt: skip
-        key = (candidate.variant, candidate.device, candidate.batch, candidate.concurrency)
+        key = (
+            candidate.variant, candidate.device, candidate.batch, candidate.concurrency, candidate.configuration,
+        )  # fmt: skip
         if key in seen:
             yield _Fault(
                 f"candidate[{index}]", "duplicate-candidate",
@@ -117,6 +140,16 @@ def _offer(where: str, offer: Offer) -> Iterator[_Fault]:
                 f"{where}.price_{days}_days", "amount", f"{price} {offer.currency} is no price",
                 "write what one package costs, or leave the line out where there is no price",
             )  # fmt: skip
+    if offer.device_memory_gib is not None and exact(offer.device_memory_gib) <= 0:
+        yield _Fault(
+            f"{where}.device_memory_gib", "amount", f"{offer.device_memory_gib} GiB is no device memory",
+            "write the memory of one device, or leave the line out",
+        )  # fmt: skip
+    if exact(offer.tax_percent) > 100:
+        yield _Fault(
+            f"{where}.tax_percent", "amount", f"a tax of {offer.tax_percent} % is more than the amount itself",
+            'write the rate in percent, e.g. "19"',
+        )  # fmt: skip
     if offer.valid_until < offer.retrieved:
         yield _Fault(
             f"{where}.valid_until", "dates",

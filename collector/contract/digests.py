@@ -77,10 +77,13 @@ def read_salt(path: Path) -> bytes:
             f"{path} is missing",
             next_step="copy protocol.salt beside the lock from the machine that froze the protocol",
         ) from None
-    except ValueError:
+    except OSError as error:
         raise DossierError(
-            f"{path} is not a salt", next_step="copy protocol.salt again from the machine that froze the protocol"
+            f"{path} cannot be read: {error.strerror}",
+            next_step="let its owner run this, or copy protocol.salt again from the machine that froze the protocol",
         ) from None
+    except ValueError:
+        raise DossierError(f"{path} is not a salt", next_step=_COPY_SALT) from None
     if len(salt) != SALT_BYTES:
         raise DossierError(
             f"{path} holds {len(salt)} bytes, not {SALT_BYTES}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PureWindowsPath
 from typing import Annotated, Literal
 
 import msgspec
@@ -15,6 +16,16 @@ FieldType = Literal["date", "money", "label", "text"]
 TaskKind = Literal["extraction"]
 DecideBy = Literal["rule", "interval"]
 Percent = Annotated[str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", description="exact decimal, as a string")]
+
+
+def portable(place: str) -> str:
+    """Return the last name of an absolute path (POSIX, Windows or `~`), anything else as it is.
+
+    Locks and records travel: a machine's folders are nobody else's business, and the same model in another folder of
+    another machine is the same plan. What was really in the folder is told by the digests of its files.
+    """
+    path = PureWindowsPath(place)  # knows both separators
+    return path.name or place if path.anchor or place.startswith("~") else place
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,13 +100,18 @@ class Limits(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Model(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A Hugging Face id or a local folder (relative to the protocol), optionally a GGUF file in it."""
+    """A Hugging Face id or a local folder (best relative to the protocol), optionally a GGUF file in it."""
 
     id: Label
     revision: Label | None = None
     gguf_file: Label | None = None
     origin: Label | None = None
     """How the artefact came to be; a converted artefact's own `origin.json` is read as well."""
+
+    @property
+    def portable_id(self) -> str:
+        """The id as lock and records carry it: of an absolute folder its name alone."""
+        return portable(self.id)
 
 
 class EngineChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):

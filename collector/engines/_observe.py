@@ -43,7 +43,7 @@ def observe(loaded: Loaded, observed_at: ObservedAt) -> tuple[Variant, list[Tens
         variant_id="", pass_id="",
         variant_name=setup.variant.name,
         observed_at=observed_at,
-        model_id=setup.model.id,
+        model_id=setup.model.portable_id,
         model_revision=getattr(model.config, "_commit_hash", None) or setup.model.revision,
         requested=_requested(setup),
         observed=observed,
@@ -95,6 +95,7 @@ def _observed(loaded: Loaded) -> dict[str, str]:
         "attention": str(getattr(model.config, "_attn_implementation", "unknown")),
         "device": loaded.device,
         "threads": str(torch.get_num_threads()),
+        "interop_threads": str(torch.get_num_interop_threads()),
         "model_class": type(model).__name__,
         "tokenizer_class": loaded.encoder.tokenizer_class(),
         "cache_layers": ", ".join(f"{count} {name}" for name, count in sorted(layers.items())) or "made on first use",
@@ -123,8 +124,6 @@ def _deviations(loaded: Loaded, observed: dict[str, str], device_map: dict[str, 
         for name, value in asked.items()
         if value is not None and str(value) != observed[name]
     ]
-    if setup.device not in ("auto", "cuda") and setup.device != loaded.device:
-        found.append(f"device: requested {setup.device}, found {loaded.device}")
     here = {loaded.device, f"{loaded.device}:0"}
     if elsewhere := sorted(set(device_map.values()) - here):
         found.append(f"device: part of the model is on {', '.join(elsewhere)}")

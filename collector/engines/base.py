@@ -25,7 +25,7 @@ class EngineSetup(msgspec.Struct, frozen=True, kw_only=True):
     generation: Generation
     limits: Limits
     device: str
-    """`auto`, `cpu`, `cuda:0` ..."""
+    """The one in use, never `auto`: `cpu`, `cuda:0` ..."""
     pass_label: str
     """`<variant>/<repetition>/<attempt>`: what the scripted engine's script addresses."""
 

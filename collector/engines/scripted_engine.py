@@ -128,7 +128,7 @@ class ScriptedEngine:
             dtype_bytes[group.storage_dtype] = dtype_bytes.get(group.storage_dtype, 0) + group.tensor_bytes
         variant = Variant(
             variant_id="", pass_id="", variant_name=asked.name, observed_at=observed_at,
-            model_id=self._setup.model.id, model_revision=self._setup.model.revision,
+            model_id=self._setup.model.portable_id, model_revision=self._setup.model.revision,
             requested={"dtype": asked.dtype, "attention": asked.attention, "quantization": asked.quantization},
             observed={"engine": "scripted"},
             origin=facts.origin or self._setup.model.origin,

@@ -16,7 +16,7 @@ from collector.clock import Clock
 from collector.contract.errors import DeviceFault, DossierError, MissingDependency
 from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import FailureCause, ObservedAt, Phase
-from collector.memory import resolved_device
+from collector.nvidia import visible_ordinal
 from collector.worker_faults import cause_of
 
 from ._artefact import Artefact, find_artefact
@@ -96,7 +96,7 @@ class TransformersEngine:
         _quiet_progress_bars()
         if self._setup.engine.threads is not None:
             torch.set_num_threads(self._setup.engine.threads)
-        device = resolved_device(self._setup.device)
+        device = self._setup.device
         _require_device(device)
         variant = self._setup.variant
         options: dict[str, Any] = self._artefact.arguments()
@@ -232,7 +232,7 @@ def _require_device(device: str) -> None:
     if not device.startswith("cuda"):
         return
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    index = int(device.partition(":")[2] or 0)
+    index = visible_ordinal(device)
     if index >= count:
         raise DeviceFault(
             f"{device} is not there: torch {torch.__version__} sees {count} CUDA device(s)",

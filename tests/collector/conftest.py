@@ -215,10 +215,10 @@ class Trial:
         ).run(out or self.out)
 
     def setup(self, label: str) -> EngineSetup:
-        lock = self.frozen.lock
+        lock, protocol = self.frozen.lock, self.frozen.protocol
         variant = next(v for v in lock.plan.variants if v.name == label.split("/")[0])
         return EngineSetup(
-            base_dir=str(self.folder), model=lock.plan.model, engine=lock.plan.engine, variant=variant,
+            base_dir=str(self.folder), model=protocol.model, engine=protocol.engine, variant=variant,
             generation=lock.trial.generation, limits=lock.trial.limits, device="cpu", pass_label=label,
         )  # fmt: skip
 

@@ -228,6 +228,20 @@ def test_the_device_is_known_before_the_worker_starts(
     assert environment.resolve_device(asked, engine) == used
 
 
+@pytest.mark.parametrize("hidden", ["", "-1", " ", "NoDevFiles"])
+def test_a_card_hidden_from_this_process_is_not_used(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, hidden: str
+) -> None:
+    monkeypatch.setattr(environment, "package_versions", lambda: {"torch": "2.13.0"})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+    assert environment.resolve_device("auto", "transformers") == "cpu"
+
+
+def test_without_torch_auto_is_the_processor(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "package_versions", dict)
+    assert environment.resolve_device("auto", "transformers") == "cpu"
+
+
 def card_device() -> Device:
     return Device(
         environment_id="e" * 16, device_id="cuda:0", device_kind="cuda", device_name="Example Card",

@@ -341,3 +341,63 @@ def test_any_text_freezes_and_reads_back(tmp_path_factory: pytest.TempPathFactor
     write_documents(folder, [{**DOCUMENTS[1], "text": text}])
     lock = frozen(path)
     assert read_frozen(path).lock == lock
+
+
+def test_a_lock_is_never_replaced_under_another_salt(protocol: Path) -> None:
+    """Neither with the protocol as it was, nor while it is being edited."""
+    freeze(protocol, campaign=None, clock=FakeClock())
+    before = protocol.with_name("protocol.lock.json").read_bytes()
+    protocol.with_name("protocol.salt").write_text("ab" * 32 + "\n")
+    for text in (PROTOCOL, PROTOCOL.replace("Read: ", "Read again: ")):
+        protocol.write_text(text)
+        with pytest.raises(DossierError, match="is not the salt of") as refused:
+            freeze(protocol, campaign=None, clock=FakeClock())
+        assert "copy the salt again" in refused.value.next_step
+    assert protocol.with_name("protocol.lock.json").read_bytes() == before
+
+
+def test_a_new_prompt_and_all_new_documents_are_no_new_salt(protocol: Path) -> None:
+    first = freeze(protocol, campaign=None, clock=FakeClock())
+    protocol.write_text(PROTOCOL.replace("Read: ", "Read again: "))
+    write_documents(
+        protocol.parent, [{**one, "id": f"new-{one['id']}", "text": f"new {one['text']}"} for one in DOCUMENTS]
+    )
+    with pytest.raises(Refused) as drift:
+        read_frozen(protocol)
+    assert {finding.file.name for finding in drift.value.findings} == {"protocol.toml", "documents.jsonl"}
+    assert freeze(protocol, campaign=None, clock=FakeClock()).protocol_id != first.protocol_id
+
+
+def test_a_salt_that_cannot_be_read_is_refused_by_name(protocol: Path) -> None:
+    freeze(protocol, campaign=None, clock=FakeClock())
+    protocol.with_name("protocol.salt").unlink()
+    protocol.with_name("protocol.salt").mkdir()
+    with pytest.raises(DossierError, match=r"protocol\.salt cannot be read"):
+        read_frozen(protocol)
+
+
+@pytest.mark.parametrize(
+    ("place", "carried"),
+    [
+        ("/home/someone/models/tiny", "tiny"),
+        ("/home/someone/models/tiny/", "tiny"),
+        ("~/models/tiny", "tiny"),
+        (r"C:\\models\\tiny", "tiny"),
+        ("../models/tiny", "../models/tiny"),
+        ("owner/name-1.5B", "owner/name-1.5B"),
+    ],
+)
+def test_of_an_absolute_folder_the_lock_knows_its_name_alone(protocol: Path, place: str, carried: str) -> None:
+    protocol.write_text(PROTOCOL.replace('id = "none"', f'id = "{place}"'))
+    lock = freeze(protocol, campaign=None, clock=FakeClock())
+    assert lock.plan.model.id == carried
+    assert "someone" not in protocol.with_name("protocol.lock.json").read_text()
+    assert read_frozen(protocol).protocol.model.id == place.replace("\\\\", "\\")
+
+
+def test_the_same_model_in_another_folder_is_the_same_plan(protocol: Path) -> None:
+    plans = set()
+    for folder in ("/data/one", "/data/two"):
+        protocol.write_text(PROTOCOL.replace('id = "none"', f'id = "{folder}/tiny"'))
+        plans.add(freeze(protocol, campaign=None, clock=FakeClock()).plan_id)
+    assert len(plans) == 1

@@ -25,7 +25,8 @@ from collector.contract.digests import text_hmac
 from collector.contract.errors import DossierError
 from collector.contract.records import Decision, Document, Failure, Header, Probe, Record, Request, Warning
 from collector.contract.texts import Text, TextsHeader, inspect_texts, read_texts, texts_path
-from collector.journal import Journal, newest_unsealed
+from collector.journal import Journal
+from collector.run_files import newest_unsealed
 
 SALT = bytes(range(32))
 PLAN = "cd" * 32
@@ -290,27 +291,6 @@ def test_resuming_a_file_that_is_gone_makes_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_newest_unsealed_run_of_the_same_plan_and_stage_is_found(tmp_path: Path) -> None:
-    assert newest_unsealed(tmp_path / "absent", PLAN, "validation") is None
-    clock = FakeClock()
-
-    def at(second: int, **changes: Any) -> Journal:
-        clock.advance_ns(second * 10**9 - clock.monotonic_ns())
-        header = msgspec.structs.replace(HEADER, **changes)
-        return Journal.create(tmp_path, header=header, salt=SALT, clock=clock)
-
-    with at(1), at(2) as wanted, at(3) as sealed, at(4, plan_id="ef" * 32), at(5, stage="test"):
-        sealed.seal()
-    with at(6, source_head_digest="ab" * 32) as again:
-        pass
-    (tmp_path / "20990101T000000Z-torn.jsonl").write_bytes(again.path.read_bytes()[:50])
-    (tmp_path / "20990101T000001Z-empty.jsonl").touch()
-    assert newest_unsealed(tmp_path, PLAN, "validation") == wanted.path
-    with resume(wanted.path) as last:
-        last.seal()
-    assert newest_unsealed(tmp_path, PLAN, "validation") != wanted.path
-
-
 # One writer, unique names.
 
 
@@ -491,7 +471,7 @@ def test_a_read_only_folder_is_refused_with_a_next_step(tmp_path: Path) -> None:
     if is_root:  # root may write anywhere: become nobody for a moment
         os.seteuid(65534)
     try:
-        with pytest.raises(DossierError, match="make the folder writable"):
+        with pytest.raises(DossierError, match="give this user the right"):
             create(folder)
     finally:
         if is_root:

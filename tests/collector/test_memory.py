@@ -12,8 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from collector.contract.records import Reading
-from collector.memory import HostMeter, host_meter, meter_for, resolved_device
-from collector.memory_cuda import CudaMeter, DriverReading, NvmlDriver
+from collector.memory import HostMeter, host_meter, meter_for
+from collector.memory_cuda import CudaMeter
+from collector.nvidia import DriverReading, NvmlDriver
 
 MIB = 1 << 20
 
@@ -237,20 +238,6 @@ def test_b05_the_card_is_found_by_its_uuid_not_by_its_number(monkeypatch: pytest
     assert driver.read(None, 42) == ("not_measured", "not_measured"), "two cards, and CUDA not started: unknown"
     assert driver.read("aaa", 43).process == "unsupported"
     assert driver.read("aaa", 1).process == "not_permitted"
-
-
-def test_auto_is_the_processor_without_a_card_and_the_first_card_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert resolved_device("auto") == "cpu"
-    assert resolved_device("cuda") == "cuda:0"
-    assert resolved_device("cuda:3") == "cuda:3"
-    fake = FakeNvml()
-    monkeypatch.setitem(sys.modules, "pynvml", fake)
-    monkeypatch.setattr(fake, "nvmlShutdown", lambda: None, raising=False)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert resolved_device("auto") == "cuda:0"
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert resolved_device("auto") == "cpu"
 
 
 def test_a_cuda_meter_reads_host_and_card_without_importing_torch() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from collector.cli import ProgressLines, duration_s, main
+from collector.cli import ProgressLines, duration_s, main, stopping_on_signals
 from collector.contract.chain import verify
 
 
@@ -123,3 +125,37 @@ def test_a_failed_pass_does_not_leave_the_bar_waiting_for_its_answers() -> None:
         progress.answered("d1")
         progress.end_pass(label="a/1/1", outcome="failed", cause="killed")
         assert progress._bar.tasks[0].completed == 5
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_noted_once_and_the_next_one_acts_as_ever(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with stopping_on_signals() as received:
+        os.kill(os.getpid(), number)
+        assert received == [number.name]
+        assert signal.getsignal(number) == before
+    assert signal.getsignal(number) == before
+
+
+def test_a_hangup_that_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stopping_on_signals() as received:
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert received == []
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_progress_goes_on_when_its_reader_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed terminal or `| head` must not end a measurement."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=1) as stream, monkeypatch.context() as patched:
+        patched.setattr(sys, "stderr", stream)
+        with ProgressLines() as progress:
+            progress.plan(passes=1, documents=1)
+            progress.begin_pass(label="a/1/1", purpose="reference", documents=1)
+            progress.end_pass(label="a/1/1", outcome="completed", cause=None)
+            progress.notice("said to nobody")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what the stream still holds has somewhere to go

@@ -215,3 +215,18 @@ def test_a_busy_machine_is_told_to_the_user_and_recorded_without_names(
     assert warning.warning_class == "machine_busy"
     assert texts_of(path)[warning.message_hmac or ""] == "others use 80%"
     assert "miner" not in path.read_text() + path.with_name(path.name.replace(".jsonl", ".texts.jsonl")).read_text()
+
+
+def test_no_absolute_path_of_the_machine_comes_into_the_records(
+    tmp_path: Path, make_trial: Callable[..., Any], in_process: Callable[..., Any],
+    records_of: Callable[[Path], list[Record]],
+) -> None:  # fmt: skip
+    """Model and script may lie anywhere; the main file knows their last names, and the run finds both."""
+    trial = make_trial(
+        SCRIPT, model=f"{tmp_path}/models/tiny",
+        edit=lambda text: text.replace('"script.json"', f'"{tmp_path}/trial/script.json"'),
+    )  # fmt: skip
+    path = in_process(trial).path
+    assert str(tmp_path) not in path.read_text()
+    assert str(tmp_path) not in trial.protocol.with_name("protocol.lock.json").read_text()
+    assert {record.model_id for record in records_of(path) if isinstance(record, Variant)} == {"tiny"}

@@ -99,13 +99,24 @@ def test_a_stopped_run_stays_open_and_resumes_to_the_result_of_an_uninterrupted_
 def test_d19_resuming_a_finished_plan_adds_nothing_to_it(
     make_trial: Callable[..., Any], in_process: Callable[..., Any]
 ) -> None:
-    """A sealed file is never continued: a run with --resume then starts a new one and says so."""
+    """Nor does it measure, and pay for, all of it again: that takes a run without --resume."""
     trial = make_trial(SCRIPT)
     first = in_process(trial)
     before = first.path.read_bytes()
-    second = in_process(trial, is_resuming=True)
-    assert second.path != first.path
+    with pytest.raises(DossierError, match=f"nothing is left to resume: .*{first.path.name}") as refused:
+        in_process(trial, is_resuming=True)
+    assert "run without --resume" in refused.value.next_step
     assert first.path.read_bytes() == before
+    assert [path.name for path in trial.out.glob("*Z-*.jsonl")] == [first.path.name, first.path.stem + ".texts.jsonl"]
+    again = in_process(trial)
+    assert again.path != first.path
+
+
+def test_resuming_where_nothing_was_begun_starts_a_run_and_says_so(
+    make_trial: Callable[..., Any], in_process: Callable[..., Any]
+) -> None:
+    trial = make_trial(SCRIPT)
+    assert in_process(trial, is_resuming=True).head_digest is not None
     assert "starting a new one" in trial.watcher.notices[-1]
 
 

@@ -71,6 +71,7 @@ def test_what_was_asked_and_what_was_found_stand_side_by_side(make_setup: Maker)
     variant, _ = observed(make_setup("gemma", attention="eager", threads=1))
     assert variant.requested["attention"] == variant.observed["attention"] == variant.attention == "eager"
     assert variant.requested["threads"] == variant.observed["threads"] == "1"
+    assert int(variant.observed["interop_threads"]) >= 1
     assert variant.observed["cache_layers"] == "1 DynamicLayer, 5 DynamicSlidingWindowLayer"
     assert variant.observed["version_transformers"]
     assert (variant.device_map, variant.has_offload, variant.deviations) == ({"": "cpu"}, False, [])

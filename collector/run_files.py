@@ -1,0 +1,55 @@
+"""Finds the run files of a plan in a folder by their headers: the one to resume, and whether one is finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from collector.append_file import refusal
+from collector.contract.chain import seal_digest
+from collector.contract.inspection import inspect_line
+from collector.contract.records import MAX_LINE_BYTES, Header
+from collector.contract.records.base import Stage
+from collector.contract.texts import is_run_file
+
+_TAIL_BYTES = 1 << 16
+
+
+def newest_unsealed(out_dir: Path, plan_id: str, stage: Stage) -> Path | None:
+    """Return the newest run file of this plan and stage that has no seal, by the time in its name; null for none.
+
+    Raises DossierError for a run file that cannot be read: it may be the one to resume.
+    """
+    return next((path for path in _runs(out_dir, plan_id, stage) if not _ends_in_seal(path)), None)
+
+
+def newest_sealed(out_dir: Path, plan_id: str, stage: Stage) -> Path | None:
+    """Return the newest run file of this plan and stage that is finished, null for none. Raises DossierError."""
+    return next((path for path in _runs(out_dir, plan_id, stage) if _ends_in_seal(path)), None)
+
+
+def _runs(out_dir: Path, plan_id: str, stage: Stage) -> Iterator[Path]:
+    """Yield the run files of a plan, the newest first; files of judgements made again are not among them."""
+    for path in sorted(filter(is_run_file, out_dir.glob("*.jsonl")), reverse=True):
+        header = _read_header(path) if path.is_file() else None
+        if header is None or header.source_head_digest is not None:
+            continue
+        if (header.plan_id, header.stage) == (plan_id, stage):
+            yield path
+
+
+def _read_header(path: Path) -> Header | None:
+    try:
+        with path.open("rb") as stream:
+            line = stream.readline(MAX_LINE_BYTES + 1)
+    except OSError as error:
+        raise refusal("cannot be read", path, error) from None
+    record = inspect_line(line[:-1]).record if line.endswith(b"\n") else None
+    return record if isinstance(record, Header) else None
+
+
+def _ends_in_seal(path: Path) -> bool:
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        lines = stream.read().split(b"\n")
+    return len(lines) > 1 and lines[-1] == b"" and seal_digest(lines[-2]) is not None
