@@ -2,7 +2,8 @@
 
 Good lines enter DuckDB through one wide typed scan; a line that was set aside never does: one bad line would abort the
 scan or change values silently. An entry is named by the file's sha256, the record contract and DuckDB's version, so
-it is never stale, and is written beside its place and renamed, so two processes may make the same one at once.
+it is never stale, and is written beside its place and renamed, so two processes may make the same one at once. The
+report names the digest of its Parquet: one that was cut, exchanged or written into is made again.
 """
 
 from __future__ import annotations
@@ -54,6 +55,13 @@ def contract_digest() -> str:
     return digest.hexdigest()[:12]
 
 
+class _Kept(msgspec.Struct, frozen=True):
+    """What the cache keeps beside a Parquet. parquet_sha256: of its bytes; null where there is none."""
+
+    report: chain.FileReport
+    parquet_sha256: str | None
+
+
 class Cache:
     """A folder of checked run files; a context manager."""
 
@@ -92,13 +100,14 @@ class Cache:
     def _kept(self, path: Path, sha256: str) -> Entry | None:
         stem = self._stem(sha256)
         try:
-            report = _decode_report((self.folder / f"{stem}.json").read_bytes())._replace(path=path)
+            kept = _decode((self.folder / f"{stem}.json").read_bytes())
+            report = kept.report._replace(path=path)
+            if not report.record_count:
+                return Entry(report, None)
+            parquet = self.folder / f"{stem}.parquet"
+            return Entry(report, parquet) if file_sha256(parquet) == kept.parquet_sha256 else None
         except (OSError, msgspec.MsgspecError):
             return None
-        if not report.record_count:
-            return Entry(report, None)
-        parquet = self.folder / f"{stem}.parquet"
-        return Entry(report, parquet) if self._row_count(parquet) == report.record_count else None
 
     def _made(self, path: Path) -> Entry:
         try:
@@ -116,15 +125,20 @@ class Cache:
         report = chain.verify(source)
         stem = self._stem(report.sha256)
         parquet: Path | None = None
+        digest: str | None = None
         if report.record_count:
             if report.problems:
                 source = _good_lines(source, work / "good.jsonl")
             parquet = self.folder / f"{stem}.parquet"
-            _publish(parquet, lambda place: self._to_parquet(source, place))
+            digest = _publish(parquet, lambda place: self._to_parquet(source, place))
             if self._row_count(parquet) != report.record_count:
                 parquet.unlink(missing_ok=True)
                 raise DossierError(f"{path} changed while it was read", next_step="run the command again")
-        _publish(self.folder / f"{stem}.json", lambda place: place.write_bytes(_encode_report(report)))
+        kept = _Kept(report._replace(path=Path()), digest)
+        _publish(
+            self.folder / f"{stem}.json",
+            lambda place: place.write_bytes(msgspec.json.encode(kept, enc_hook=str)),
+        )
         return Entry(report._replace(path=path), parquet)
 
     def _to_parquet(self, source: Path, target: Path) -> None:
@@ -162,22 +176,21 @@ def _good_lines(source: Path, target: Path) -> Path:
     return target
 
 
-def _publish(target: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the target, then rename: a reader sees the whole or nothing."""
+def _publish(target: Path, write: Callable[[Path], object]) -> str:
+    """Write beside the target, read-only, then rename: a reader sees the whole or nothing. Returns its sha256."""
     partial = target.with_name(f"{target.name}.{secrets.token_hex(8)}.partial")
     try:
         write(partial)
+        digest = file_sha256(partial)
+        partial.chmod(0o444)  # DuckDB lets a query write into a path that it may read
         partial.replace(target)
+        return digest
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _encode_report(report: chain.FileReport) -> bytes:
-    return msgspec.json.encode(report._replace(path=Path()), enc_hook=str)
-
-
-def _decode_report(encoded: bytes) -> chain.FileReport:
-    return msgspec.json.decode(encoded, type=chain.FileReport, dec_hook=_path)
+def _decode(encoded: bytes) -> _Kept:
+    return msgspec.json.decode(encoded, type=_Kept, dec_hook=_path)
 
 
 def _path(kind: type, value: Any) -> Any:

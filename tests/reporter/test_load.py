@@ -349,6 +349,58 @@ def test_a_damaged_cache_entry_is_made_again(tmp_path: Path, campaign_records: K
             assert one(store, "select count(*) from stg_pass_begin") == 3
 
 
+def test_a_parquet_of_another_run_in_the_cache_never_reaches_a_figure(tmp_path: Path, campaign_records: Kit) -> None:
+    """Nor does one that a query wrote into: DuckDB allows writing to a path that may be read."""
+    written, other = campaign_records(tmp_path / "a"), campaign_records(tmp_path / "b", seed=2)
+    folder = tmp_path / "cache"
+    load.open_records([other.path], cache_dir=folder).close()
+    (foreign,) = folder.glob("*.parquet")
+    with load.open_records([written.path], cache_dir=folder) as store:
+        (own,) = (path for path in folder.glob("*.parquet") if path != foreign)
+        assert not own.stat().st_mode & 0o222
+    own.chmod(0o644)
+    own.write_bytes(foreign.read_bytes())
+    with load.open_records([written.path], cache_dir=folder) as store:
+        assert store.con.execute("select distinct run_id from records").fetchall() == [(written.run_id,)]
+        own.chmod(0o644)
+        store.con.execute(f"copy (select 1 as kind) to '{own}' (format csv, use_tmp_file false)")
+    with load.open_records([written.path], cache_dir=folder) as store:
+        assert one(store, "select count(*) from stg_pass_begin") == 3
+
+
+def test_what_is_no_file_in_a_folder_is_passed_over_and_a_run_that_is_a_link_to_nothing_is_not(
+    tmp_path: Path, campaign_records: Kit
+) -> None:
+    runs = campaign_records(tmp_path / "runs").runs
+    (runs / "folder.jsonl").mkdir()
+    (runs / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(runs / "pipe.jsonl")
+    with load.open_records([runs]) as store:
+        assert len(store.files) == 1
+    with pytest.raises(DossierError, match="is no file"):
+        load.open_records([runs / "pipe.jsonl"])
+    (runs / f"20260102T090000Z-{'0' * 32}.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DossierError, match="No such file"):
+        load.open_records([runs])
+
+
+def test_a_name_that_is_not_utf_8_is_refused_with_its_bytes(tmp_path: Path, campaign_records: Kit) -> None:
+    written = campaign_records(tmp_path / "runs")
+    written.path.rename(os.fsdecode(os.fsencode(written.runs) + b"/r\xff.jsonl"))
+    with pytest.raises(DossierError, match=r"r\\xff\.jsonl is not UTF-8"):
+        load.open_records([written.runs])
+
+
+def test_a_file_given_by_link_folder_and_name_has_one_name_in_any_order(tmp_path: Path, campaign_records: Kit) -> None:
+    written = campaign_records(tmp_path / "runs")
+    link = tmp_path / "a.jsonl"
+    link.symlink_to(written.path)
+    for paths in ([link, written.runs, written.path], [written.path, link], [written.runs, link, link]):
+        with load.open_records(paths) as store:
+            assert [report.path.name for report in store.files] == [written.path.name]
+            assert store.copies == []
+
+
 def test_default_cache_is_in_the_users_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_cache_dir() == tmp_path / "gpu-dossier" / "records"
