@@ -15,8 +15,9 @@ from collector.contract.protocol import Lock
 
 from . import figures
 from .book import Book, ref
+from .candidates import refuse_ambiguous
 from .case import Case
-from .configurations import ROLE_OF, configurations
+from .configurations import ROLE_OF, Configuration, configurations
 from .decision import decision, valid_until
 from .dossier import Dossier, Sentence
 from .figures import Evidence
@@ -40,12 +41,15 @@ def build_dossier(
 
     as_of: replaces the campaign's date; without a campaign and a date, the day the last run began is taken.
 
-    Raises Refused for a campaign file that cannot be used and for runs of several protocols; DossierError where no
-    run file is found.
+    Raises Refused for a campaign file that cannot be used, one that names several configurations as one candidate, and
+    for runs of several protocols; DossierError where no run file is found.
     """
-    campaign = read_campaign(campaign_path).campaign if campaign_path is not None else None
+    loaded = read_campaign(campaign_path) if campaign_path is not None else None
     with open_records(paths, cache_dir=cache_dir) as store:
-        return dossier_of(store, figures.build(store), campaign, as_of=as_of)
+        evidence = figures.build(store)
+        if loaded is not None:
+            refuse_ambiguous(loaded, configurations(Book(evidence.figures, evidence.tables), evidence.lock.trial))
+        return dossier_of(store, evidence, loaded.campaign if loaded else None, as_of=as_of)
 
 
 def dossier_of(store: Store, evidence: Evidence, campaign: Campaign | None, *, as_of: dt.date | None = None) -> Dossier:
@@ -60,7 +64,7 @@ def _case(evidence: Evidence, campaign: Campaign | None) -> Case:
     book = Book(evidence.figures, evidence.tables)
     trial = evidence.lock.trial
     measured = configurations(book, trial)
-    names = {c.label: candidate.label for c, candidate in join(measured, campaign) if c is not None and candidate}
+    names = _names(measured, campaign)
     book.relabel(names)
     measured = [
         configuration._replace(label=names.get(configuration.label, configuration.label)) for configuration in measured
@@ -72,6 +76,14 @@ def _case(evidence: Evidence, campaign: Campaign | None) -> Case:
     put_gates(book, selection.standings, reference)
     put_candidates(book, selection, campaign)
     return Case(book, evidence.lock, evidence.stage, reference, selection, campaign)
+
+
+def _names(measured: Sequence[Configuration], campaign: Campaign | None) -> dict[str, str]:
+    """Return label -> the candidate's label; a configuration whose own label a candidate took prints its key."""
+    pairs = [(c, candidate) for c, candidate in join(measured, campaign) if c is not None]
+    names = {c.label: candidate.label for c, candidate in pairs if candidate is not None}
+    taken = set(names.values())
+    return names | {c.label: c.key for c, candidate in pairs if candidate is None and c.label in taken}
 
 
 def _dossier(case: Case, store: Store, evidence: Evidence, as_of: dt.date | None) -> Dossier:

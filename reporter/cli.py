@@ -190,9 +190,16 @@ def pdf(
 
 
 def _dossier(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None) -> Dossier:
+    """Return the dossier; a candidate that fits no record is told on stderr, with its line."""
+    from collector.contract.campaign_file import read_campaign
     from reporter.assemble import build_dossier
+    from reporter.candidates import unmeasured
 
-    return build_dossier(runs, campaign, as_of=as_of)
+    dossier = build_dossier(runs, campaign, as_of=as_of)
+    if campaign is not None:
+        for finding in unmeasured(dossier, read_campaign(campaign)):
+            click.echo(f"note: {finding}", err=True)
+    return dossier
 
 
 def _exit_where_newer(dossier: Dossier) -> None:

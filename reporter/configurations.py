@@ -109,7 +109,8 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
     assert match is not None
     quality = book.row("quality", key)
     device = row.labels["device"]
-    machine, kind, capacity_id = _machine(book, device)
+    environment_id = next((row.labels["environment_id"] for row in book.rows_of("passes", key)), None)
+    machine, kind, capacity_id = _machine(book, device, environment_id)
     corpus, corpus_ids = _median(book, key, "measure_ns")
     loading, loading_ids = _loading(book, key)
     return Configuration(
@@ -154,16 +155,19 @@ def _loading(book: Book, key: str) -> tuple[int, list[str]]:
     return sum(value for part in parts for value, _ in part), [name for part in parts for _, name in part]
 
 
-def _machine(book: Book, device: str) -> tuple[Machine, str, str | None]:
-    """Return the machine as an offer can name it, the device's kind, and the figure of its memory."""
+def _machine(book: Book, device: str, environment_id: str | None) -> tuple[Machine, str, str | None]:
+    """Return the machine as an offer can name it, the device's kind, and the figure of its memory.
+
+    Two machines may hold devices of one name with other memory, other slices or in another number.
+    """
     plain = re.sub(r" x [0-9]+$", "", device)
-    rows = [row for row in book.rows("devices") if row.labels.get("name") == plain]
+    named = (plain, environment_id)
+    rows = [r for r in book.rows("devices") if (r.labels.get("name"), r.labels.get("environment_id")) == named]
     if not rows:
         return Machine(device, 1, None, None), "", None
     first = rows[0]
-    same = [row for row in rows if row.labels.get("environment_id") == first.labels.get("environment_id")]
     memory_bytes = book.whole(first, "device_memory_bytes")
-    machine = Machine(plain, len(same), memory_bytes, first.labels.get("mig_profile") or None)
+    machine = Machine(plain, len(rows), memory_bytes, first.labels.get("mig_profile") or None)
     return machine, first.labels.get("kind", ""), first.cells.get("device_memory_bytes")
 
 

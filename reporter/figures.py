@@ -86,8 +86,11 @@ def derive(
     *,
     currency: str | None = None,
     missing_reason: str | None = None,
+    n: int | None = None,
 ) -> Figure:
     """Return a figure computed from others: its basis is the weakest of theirs (mission A3), its files all of theirs.
+
+    n: how many measurements it condenses, where that is stated.
 
     `record_count` is exact where every input lists all of its records, otherwise the sum over the inputs.
 
@@ -106,6 +109,7 @@ def derive(
         basis=weakest([figure.basis for figure in inputs]),
         is_derived=True,
         formula=formula,
+        n=n,
         currency=currency,
         missing_reason=missing_reason if value is None else None,
         record_count=len(sources) if is_listed else sum(figure.record_count for figure in inputs),
@@ -123,11 +127,11 @@ def _headers(store: Store) -> tuple[Header, ...]:
     """Return one header per run, by time."""
     headers = {report.header.run_id: report.header for report in store.files if report.header is not None}
     if not headers:
-        files = store.files
-        raise Refused(
-            [Finding(files[0].path, 1, "no-run", "no file holds a readable run",
-                     "run `reporter check` on the files, or name others")]
-        )  # fmt: skip
+        if newer := store.newer_files:
+            message, step = "no file but those of a newer format, set aside whole", "upgrade gpu-dossier to read them"
+            raise Refused([Finding(newer[0], 1, "newer-format", message, step)])
+        step = "run `reporter check` on the files, or name others"
+        raise Refused([Finding(store.files[0].path, 1, "no-run", "no file holds a readable run", step)])
     return tuple(sorted(headers.values(), key=lambda header: (header.wall_at, header.run_id)))
 
 

@@ -114,18 +114,27 @@ def select(
 def join(
     measured: Sequence[Configuration], campaign: Campaign | None
 ) -> list[tuple[Configuration, Candidate | None] | tuple[None, Candidate]]:
-    """Pair candidates with what was measured by variant, device, batch and concurrency; the rest follows alone."""
+    """Pair candidates with what was measured by variant, device, batch and concurrency; the rest follows alone.
+
+    Where several fit, the first is taken: `build_dossier` refuses such a candidate unless it names one.
+    """
     left = list(measured)
     pairs: list[tuple[Configuration, Candidate | None] | tuple[None, Candidate]] = []
     for candidate in campaign.candidates if campaign else []:
-        key = (candidate.variant, candidate.device, candidate.batch, candidate.concurrency)
-        found = next((c for c in left if (c.variant, c.device, c.batch, c.concurrency) == key), None)
+        found = next(iter(fitting(candidate, left)), None)
         if found is None:
             pairs.append((None, candidate))
         else:
             left.remove(found)
             pairs.append((found, candidate))
     return [*pairs, *((configuration, None) for configuration in left)]
+
+
+def fitting(candidate: Candidate, measured: Sequence[Configuration]) -> list[Configuration]:
+    """Return the configurations that a candidate names by its labels, and by its key where it gives one."""
+    key = (candidate.variant, candidate.device, candidate.batch, candidate.concurrency)
+    fits = [c for c in measured if (c.variant, c.device, c.batch, c.concurrency) == key]
+    return [c for c in fits if candidate.configuration in (None, c.key)]
 
 
 def _unmeasured(candidate: Candidate | None) -> Standing:

@@ -37,15 +37,19 @@ counted as (
     select
         *,
         count(*) over (partition by plain_key) as same_key_count,
+        min(plain_key) over same_load <> max(plain_key) over same_load as is_load_ambiguous,
         (select count(distinct device) from with_device) as device_count
     from keyed
+    window same_load as (partition by variant, device, greatest(batch, concurrency))
 )
 select
-    * exclude (plain_key, same_key_count, device_count),
+    * exclude (plain_key, same_key_count, is_load_ambiguous, device_count),
     -- two machines, engines or caches under one plain key are told apart by a digest
     plain_key || case when same_key_count > 1 then '~' || configuration_id[1:6] else '' end as configuration_key,
     case when device_count > 1 then device || ' · ' else '' end
-    || variant || ' · ' || greatest(batch, concurrency)
+    || variant || ' · ' || case
+        when is_load_ambiguous then 'b' || batch || ' c' || concurrency else cast(greatest(batch, concurrency) as varchar)
+    end
     || case when same_key_count > 1 then ' · ' || configuration_id[1:6] else '' end as label
 from counted
 order by first_begun, configuration_id

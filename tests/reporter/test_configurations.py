@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from collector.contract.campaign_file import read_campaign
+from collector.contract.errors import Refused
 from collector.contract.protocol import Gates, SubsetGate
 from reporter import figures
 from reporter.assemble import build_dossier
@@ -97,6 +99,65 @@ def test_a_candidate_is_joined_by_variant_device_batch_and_concurrency(
     assert read_campaign(path).campaign.candidates[0].batch == 4
     statuses = {r.labels["label"]: r.labels["status"] for r in build_dossier([runs], path).tables["candidates"].rows}
     assert statuses == {"bf16 · 8": "not_priced", "fp32 · 1": "reference", "B": "not_measured"}
+
+
+@pytest.fixture
+def two_machines(tmp_path: Path, campaign_records: Kit) -> Path:
+    """Two machines whose devices have one name and different memory."""
+    for host, gib in (("a", 24), ("b", 48)):
+        device = campaign_records.device(name=GPU, kind="cuda", host=host, memory_bytes=gib * 2**30)
+        campaign_records(tmp_path / "runs", device=device, documents=4, critical=1)
+    return tmp_path / "runs"
+
+
+def test_each_machine_of_one_device_name_keeps_its_own_memory(two_machines: Path) -> None:
+    with open_records([two_machines]) as store:
+        evidence = figures.build(store)
+        placed = store.con.execute("""
+            select configuration_key, device_memory_bytes
+            from configurations inner join stg_device using (environment_id)""").fetchall()
+    found = configurations(Book(evidence.figures, evidence.tables), evidence.lock.trial)
+    assert {c.key: c.machine.memory_bytes for c in found} == dict(placed)
+    assert sorted(c.peak.capacity_bytes or 0 for c in found if c.peak) == [24 * 2**30] * 2 + [48 * 2**30] * 2
+    assert {c.machine.device_count for c in found} == {1}
+
+
+def test_a_candidate_that_fits_two_machines_is_refused_until_it_names_one(
+    two_machines: Path, campaign_text: Any
+) -> None:
+    path = campaign_text.candidate("B", "bf16", device=GPU).write()
+    with pytest.raises(Refused) as refusal:
+        build_dossier([two_machines], path)
+    (finding,) = refusal.value.findings
+    line = path.read_text(encoding="utf-8").splitlines().index("[[candidate]]") + 1
+    assert (finding.rule, finding.file, finding.line) == ("ambiguous-candidate", path, line)
+    keys = re.findall(r"bf16~example-gpu-24-gb~b1~c1~[0-9a-f]{6}", finding.message)
+    assert len(keys) == 2
+    for key in keys:
+        text = path.read_text(encoding="utf-8").split("configuration =")[0].rstrip()
+        path.write_text(f'{text}\nconfiguration = "{key}"\n', encoding="utf-8")
+        rows = build_dossier([two_machines], path).tables["candidates"].rows
+        assert [row.key for row in rows if row.labels["label"] == "B"] == [key]
+
+
+def test_equal_products_of_batch_and_concurrency_have_labels_of_their_own(
+    tmp_path: Path, campaign_records: Kit
+) -> None:
+    kit = campaign_records
+    for start, load in (("2026-01-02T09:00:00", {"batch": 4}), ("2026-01-03T09:00:00", {"concurrency": 4})):
+        variants = [kit.fp32, kit.variant(name="bf16", dtype="bfloat16", **load)]
+        kit(tmp_path / "runs", documents=4, critical=1, variants=variants, start=start)
+    labels = [row.labels["label"] for row in build_dossier([tmp_path / "runs"], None).tables["candidates"].rows]
+    assert labels == ["bf16 · b4 c1", "bf16 · b1 c4", "fp32 · 1"]
+
+
+def test_a_configuration_whose_label_a_candidate_took_prints_its_key(
+    tmp_path: Path, campaign_records: Kit, campaign_text: Any
+) -> None:
+    runs = campaign_records(tmp_path / "runs").runs
+    dossier = build_dossier([runs], campaign_text.candidate("bf16 · 1", "fp32").write())
+    labels = {row.labels["variant"]: row.labels["label"] for row in dossier.tables["quality"].rows}
+    assert labels == {"fp32": "bf16 · 1", "bf16": "bf16~example-cpu-2-cores~b1~c1"}
 
 
 def test_one_id_is_one_figure_for_good() -> None:

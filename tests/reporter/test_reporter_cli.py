@@ -54,6 +54,27 @@ def test_check_finds_nothing_in_sound_records_and_names_a_changed_byte(trial: tu
     assert report["files"][0]["sealed"] in (True, False)
 
 
+def test_a_candidate_that_fits_no_record_is_told_with_its_line_and_what_was_measured(trial: tuple[Path, Path]) -> None:
+    runs, campaign = trial
+    text = campaign.read_text(encoding="utf-8")
+    campaign.write_text(text.replace('device = "Example CPU 2 cores"', 'device = "Example CPU"'), encoding="utf-8")
+    result = run("summary", runs, "--campaign", campaign)
+    assert result.exit_code == 0
+    line = text.splitlines().index("[[candidate]]") + 1
+    assert f'{campaign}:{line}: [not-measured] candidate "CPU fp32" (fp32 on "Example CPU", batch 1' in result.stderr
+    assert 'measured: bf16 on "Example CPU 2 cores", fp32 on "Example CPU 2 cores"' in result.stderr
+
+
+def test_runs_of_a_newer_format_alone_are_refused_with_the_advice_to_upgrade(trial: tuple[Path, Path]) -> None:
+    runs, campaign = trial
+    (file,) = runs.glob("*.jsonl")
+    file.write_bytes(file.read_bytes().replace(b'"format":1', b'"format":2', 1))
+    result = run("summary", runs, "--campaign", campaign)
+    assert result.exit_code == 2
+    assert "upgrade gpu-dossier" in result.stderr
+    assert file.name in result.stderr
+
+
 def test_summary_prints_the_verdict_of_every_candidate(trial: tuple[Path, Path]) -> None:
     runs, campaign = trial
     result = run("summary", runs, "--campaign", campaign)
