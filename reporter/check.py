@@ -14,7 +14,7 @@ from collector.contract.errors import ExitCode, Finding
 from collector.contract.protocol import Lock, documents_digest, plan_digest, protocol_digest, rule_digest
 from collector.contract.texts import TextsHeader, decode_text, texts_path
 
-from .load import Store, open_records
+from .load import Store, open_records, two_contents
 from .locks import locked_documents
 from .sql_files import CHECKS, check_file
 
@@ -56,6 +56,7 @@ def check(paths: Sequence[Path], *, cache_dir: Path | None = None) -> CheckRepor
         findings += _protocols(store)
         for rule in CHECKS:
             (findings if check_file(rule).is_finding else flags).extend(_between_records(store, rule))
+        findings += two_contents(store)
         flags += _duplicates(store)
         for report in store.files:
             texts = texts_path(report.path)

@@ -15,7 +15,7 @@ from collector.contract.records.base import Stage
 
 from . import statistics
 from .dossier import BASES, Basis, Figure, Row, Table, Unit, Value
-from .load import Store
+from .load import Store, two_contents
 from .sql_files import MARTS, TABLES, sql_file
 from .tables import MAX_SOURCES, TableMaker, figure_id, finite
 
@@ -53,10 +53,13 @@ class Evidence(NamedTuple):
 def build(store: Store) -> Evidence:
     """Compute every figure and table that records give.
 
-    Raises Refused where the files hold no run, or runs of more than one protocol: those are never pooled.
+    Raises Refused where the files hold no run, one run with two contents, or runs of more than one protocol: those are
+    never pooled.
     """
     headers = _headers(store)
     _one_protocol(store, headers)
+    if conflicts := two_contents(store):
+        raise Refused(conflicts)
     con = store.con
     con.execute("create or replace macro all_sources(s) as flatten(list(s))")
     for name in MARTS:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 import duckdb
 
 from collector.contract import chain, columns
+from collector.contract.errors import Finding
 from collector.contract.records import KINDS
 
 from .cache import Cache, Entry, default_cache_dir
@@ -111,11 +112,24 @@ def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None) -> Sto
                 copies.append((path, first.report.path))
     reports = [entry.report for entry in entries.values()]
     con = _connect(cache.folder, sorted({entry.parquet for entry in entries.values() if entry.parquet}))
-    duplicates = _create_views(con)
+    duplicates = _create_views(con, entries.values())
     _create_files(con, reports)
     return Store(
         con, files=reports, set_aside=_set_aside(reports), copies=copies, duplicate_counts=duplicates
     )  # fmt: skip
+
+
+def two_contents(store: Store) -> list[Finding]:
+    """Return each sound sealed file whose run has other records in an earlier one: nothing tells which is the run."""
+    findings, first = [], dict[str, chain.FileReport]()
+    for report in store.files:
+        if report.is_sealed and not report.errors and report.run_id is not None:
+            known = first.setdefault(report.run_id, report)
+            if known.head_digest != report.head_digest:
+                message = f"run {report.run_id} has other records here than in {known.path}, and both files are sealed"
+                step = "keep the file whose head digest was noted when the run ended"
+                findings.append(Finding(report.path, report.line_count, "two-contents", message, step))
+    return findings
 
 
 def _connect(folder: Path, parquets: list[Path]) -> duckdb.DuckDBPyConnection:
@@ -148,8 +162,15 @@ def _usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _create_views(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    """Create a view per kind; returns how many records of each kind are ignored as duplicates."""
+def _create_views(con: duckdb.DuckDBPyConnection, entries: Iterable[Entry]) -> dict[str, int]:
+    """Create a view per kind; returns how many records of each kind are ignored as duplicates.
+
+    Of two files of one run the sound one is kept, then the sealed one, whatever their names.
+    """
+    con.execute("create temp table trust (file varchar, doubt integer)")
+    for entry in entries:
+        doubt = 2 * bool(entry.report.errors) + (not entry.report.is_sealed)
+        con.execute("insert into trust values (?, ?)", [str(entry.parquet), doubt])
     key = "\n".join(
         f"when '{kind}' then [{', '.join(f'cast({part} as varchar)' for part in parts) or repr('')}]"
         for kind, parts in NATURAL_KEYS.items()
@@ -164,8 +185,11 @@ def _create_views(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
         create table ignored_duplicates as
         select file, file_row, run_id, seq, kind
         from (
-            select *, row_number() over (partition by run_id, kind, natural_key order by seq, file, file_row) as place
+            select *, row_number() over (
+                partition by run_id, kind, natural_key order by doubt, seq, file, file_row
+            ) as place
             from ({keyed})
+            left join trust using (file)
             where {str(has_duplicates).lower()}
         )
         where place > 1""")

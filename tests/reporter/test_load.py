@@ -14,10 +14,11 @@ import msgspec
 import pytest
 
 from collector.contract import columns
-from collector.contract.errors import DossierError
+from collector.contract.errors import DossierError, Refused
 from collector.contract.records import KINDS, decode_record
-from reporter import load
+from reporter import figures, load
 from reporter.cache import Cache, default_cache_dir
+from reporter.check import check
 
 Kit = Any
 
@@ -255,6 +256,32 @@ def test_the_same_bytes_under_two_names_are_read_once_and_named(tmp_path: Path, 
         assert store.copies == [(copy, written.path)]
         assert one(store, "select count(*) from stg_pass_begin") == 3
         assert store.duplicate_count == 0
+
+
+@pytest.mark.parametrize("salt", range(4))
+def test_a_changed_copy_of_a_run_never_displaces_the_sound_file(
+    tmp_path: Path, campaign_records: Kit, salt: int
+) -> None:
+    """Whatever the digests of the two, by which the cache names them."""
+    written = campaign_records(tmp_path / "runs", documents=4, critical=1, seed=salt + 1)
+    lines = written.path.read_bytes().splitlines(keepends=True)
+    with load.open_records([written.path]) as store:
+        sound = store.con.execute("select * from stg_score order by seq").fetchall()
+    changed = b"".join(lines).replace(b'"is_accepted":true', b'"is_accepted":false')
+    (written.runs / "a.jsonl").write_bytes(changed)
+    with load.open_records([written.runs]) as store:
+        assert store.con.execute("select * from stg_score order by seq").fetchall() == sound
+        assert store.duplicate_count == len(lines)
+
+
+def test_one_run_in_two_sealed_files_of_different_content_is_refused(tmp_path: Path, campaign_records: Kit) -> None:
+    first = campaign_records(tmp_path / "a", documents=4, critical=1, run_id="5" * 32)
+    second = campaign_records(tmp_path / "b", documents=4, critical=1, run_id="5" * 32, reference_runs=1)
+    assert first.head_digest != second.head_digest
+    with load.open_records([tmp_path]) as store, pytest.raises(Refused, match="both files are sealed"):
+        figures.build(store)
+    (finding,) = (f for f in check([tmp_path]).findings if f.rule == "two-contents")
+    assert finding.file == second.path
 
 
 def test_a_backup_of_an_open_file_adds_nothing_to_its_later_state(tmp_path: Path, campaign_records: Kit) -> None:
