@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+import msgspec
 
 from collector.contract.errors import Finding
 from collector.contract.judging import compare, fold_label, normalise
 from collector.contract.protocol import FieldRule
+from collector.contract.records import MAX_LINE_BYTES
 from collector.contract.shape import nearest, shown
 from collector.documents import NumberedDocument
 
 Entries = Sequence[NumberedDocument]
+_ORDER_BYTES = MAX_LINE_BYTES - 50_000
+"""Leaves room for everything else that a `pass_begin` holds."""
 
 
 def document_findings(path: Path, entries: Entries, fields: Sequence[FieldRule] | None) -> list[Finding]:
     """Return every finding about the documents; those about expected values only where the fields are known."""
-    findings = [*_repeated_ids(path, entries), *_repeated_texts(path, entries, fields)]
+    findings = [
+        *_repeated_ids(path, entries),
+        *_repeated_texts(path, entries, fields),
+        *_too_long_an_order(path, entries),
+    ]
     for entry in entries:
         if not entry.document.text.strip():
             findings.append(
@@ -65,6 +75,17 @@ def _repeated_texts(path: Path, entries: Entries, fields: Sequence[FieldRule] | 
             before, now = shown(other.expected), shown(document.expected)
             message = f"the same text expects {before} on line {earlier.line} and {now} here"
             yield Finding(path, entry.line, "conflicting-expected", message, "decide which is right, keep that one")
+
+
+def _too_long_an_order(path: Path, entries: Entries) -> Iterable[Finding]:
+    """A pass names all documents of its role in one record, and a record has its limit."""
+    order_bytes: Counter[str] = Counter()
+    for entry in entries:
+        order_bytes[entry.document.role] += len(msgspec.json.encode(entry.document.id)) + 1
+    for role, size in order_bytes.items():
+        if size > _ORDER_BYTES:
+            message = f"the ids of the {role} documents take {size:,} bytes; a pass can name {_ORDER_BYTES:,}"
+            yield Finding(path, None, "too-many-documents", message, "use shorter ids, or several protocols")
 
 
 def _overlap(path: Path, entry: NumberedDocument, earlier: NumberedDocument, what: str) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import msgspec
 
 from collector import host, nvidia
 from collector.contract.digests import JsonValue, short_id
+from collector.contract.errors import DeviceFault, DossierError
 from collector.contract.records import ENVELOPE, Device, Environment, Record
 from collector.contract.records.base import MissingReason
 from collector.contract.records.setups import DeviceKind
@@ -22,6 +24,8 @@ PACKAGES = (
     "torchao", "bitsandbytes", "optimum-quanto", "nvidia-ml-py", "msgspec",
 )  # fmt: skip
 """Libraries whose version can change a result."""
+
+_DEVICE = re.compile(r"cpu|mps|cuda(:\d{1,3})?")
 
 _CARD_ONLY = (
     "device_uuid", "compute_capability", "mig_profile", "power_limit_mw", "has_ecc", "pcie_generation", "pcie_width",
@@ -51,6 +55,22 @@ def resolve_device(device: str, engine_name: str) -> str:
         return "cpu"
     has_card = Path("/dev/kfd").exists() if "+rocm" in torch_version else nvidia.has_cuda()
     return "cuda:0" if has_card else "cpu"
+
+
+def require_device(device: str, engine_name: str) -> None:
+    """Raise DossierError for what is no device, and DeviceFault for a card that the driver does not show.
+
+    Before a run file is made, rather than as the failure of every pass of it.
+    """
+    if not _DEVICE.fullmatch(device):
+        raise DossierError(f"{device!r} is no device", next_step="name auto, cpu, or a card such as cuda:0")
+    if engine_name == "scripted" or not device.startswith("cuda") or "+rocm" in package_versions().get("torch", ""):
+        return
+    if nvidia.driver_facts(nvidia.visible_ordinal(device)) is None:
+        raise DeviceFault(
+            f"{device} is not there: the CUDA driver shows no such card to this process",
+            next_step="name another device; or look at `nvidia-smi`, and at CUDA_VISIBLE_DEVICES if it is set",
+        )
 
 
 def detect(

@@ -109,10 +109,10 @@ def campaign_objective(path: Path, campaign: Path | None) -> str | None:
 def _objective_drift(path: Path, campaign: Path | None, lock: Lock) -> list[Finding]:
     """A campaign that appeared after freezing is no drift: the dossier says that its objective was declared later."""
     source = campaign_path(path, campaign)
-    if source is None or lock.objective_digest is None:
+    if source is None or (campaign is None and lock.objective_digest is None):
         return []
     loaded = read_campaign(source)
-    if objective_digest(loaded.campaign.objective) == lock.objective_digest:
+    if lock.objective_digest is None or objective_digest(loaded.campaign.objective) == lock.objective_digest:
         return []
     message = "the objective is not the one that was frozen"
     next_step = f"undo the change, or run `collector freeze {path.name}`: protocol and plan stay the same"

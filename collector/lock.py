@@ -35,12 +35,12 @@ class Content(NamedTuple):
 
 def lock_path(protocol: Path) -> Path:
     """Return where a protocol's lock lies: protocol.lock.json beside protocol.toml."""
-    return protocol.with_name(f"{protocol.stem}.lock.json")
+    return protocol.parent / f"{protocol.stem}.lock.json"
 
 
 def salt_path(protocol: Path) -> Path:
     """Return where a protocol's salt lies: protocol.salt beside protocol.toml."""
-    return protocol.with_name(f"{protocol.stem}.salt")
+    return protocol.parent / f"{protocol.stem}.salt"
 
 
 def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:

@@ -24,7 +24,7 @@ from collector.contract.texts import Text
 from collector.documents import render_prompt
 from collector.engines import engine_module
 from collector.engines.base import EngineSetup, Prompt
-from collector.environment import Detected, resolve_device
+from collector.environment import Detected, require_device, resolve_device
 from collector.events import PassJob
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
@@ -115,6 +115,7 @@ class Run:
             return self._all(journal, progress, passes, detected)
 
     def _check(self) -> None:
+        require_device(self._device, self._lock.plan.engine.name)
         names = [variant.name for variant in self._lock.plan.variants]
         for name in self._options.only:
             if name not in names:

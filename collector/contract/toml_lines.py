@@ -90,6 +90,10 @@ def read_text(path: Path) -> str:
         raise _refused(
             path, None, "unreadable", "no such file", "check the path; `collector init DIR` makes one"
         ) from None
+    except IsADirectoryError:
+        raise _refused(
+            path, None, "unreadable", "this is a folder", "name the file in it, for example protocol.toml"
+        ) from None
     except OSError as error:
         raise _refused(
             path, None, "unreadable", f"{error.strerror}", "check what the path is and who may read it"

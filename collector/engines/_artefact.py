@@ -55,7 +55,8 @@ def find_artefact(setup: EngineSetup) -> Artefact:
                 "id such as HuggingFaceTB/SmolLM2-135M-Instruct",
             )
         return Artefact(model.id, None, model.revision, model.gguf_file)
-    if model.gguf_file is not None and not (folder / model.gguf_file).is_file():
+    gguf_file = Path(model.gguf_file or "")
+    if model.gguf_file is not None and (gguf_file.is_absolute() or not (folder / gguf_file).is_file()):
         raise DossierError(
             f"{folder} has no file {model.gguf_file}", next_step="correct [model] gguf_file: a file name in that folder"
         )

@@ -163,7 +163,7 @@ def _decoded(path: Path, kind: type[Decoded]) -> Decoded:
         return msgspec.json.decode(raw, type=kind)
     except json.JSONDecodeError as fault:
         raise _refused(path, fault.lineno, f"is not JSON: {fault.msg}") from None
-    except (msgspec.ValidationError, UnicodeDecodeError) as fault:
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         raise _refused(path, None, str(fault)) from None
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from collector import contention, environment, host, nvidia
 from collector.clock import FakeClock, SystemClock
+from collector.contract.errors import DeviceFault, DossierError
 from collector.contract.records import Device, decode_record, encode_record
 
 CARD_UUID = uuid.UUID("12345678-1234-5678-1234-567812345678")
@@ -235,6 +236,27 @@ def test_a_card_hidden_from_this_process_is_not_used(
     monkeypatch.setattr(environment, "package_versions", lambda: {"torch": "2.13.0"})
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     assert environment.resolve_device("auto", "transformers") == "cpu"
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:x", "cuda:", "cuda:-1", "CPU", "", "0"])
+def test_what_is_no_device_is_refused_by_name(device: str) -> None:
+    with pytest.raises(DossierError, match="is no device") as refused:
+        environment.require_device(device, "scripted")
+    assert "cuda:0" in refused.value.next_step
+
+
+def test_a_card_that_the_driver_does_not_show_is_refused_before_anything_is_written(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "package_versions", lambda: {"torch": "2.13.0"})
+    environment.require_device("cuda:0", "transformers")
+    environment.require_device("cpu", "transformers")
+    monkeypatch.setattr(nvidia, "driver_facts", lambda _: None)
+    with pytest.raises(DeviceFault, match="cuda:1 is not there"):
+        environment.require_device("cuda:1", "transformers")
+    environment.require_device("cuda:1", "scripted")
+    monkeypatch.setattr(environment, "package_versions", lambda: {"torch": "2.13.0+rocm6.4"})
+    environment.require_device("cuda:1", "transformers")
 
 
 def test_without_torch_auto_is_the_processor(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -401,3 +401,13 @@ def test_the_same_model_in_another_folder_is_the_same_plan(protocol: Path) -> No
         protocol.write_text(PROTOCOL.replace('id = "none"', f'id = "{folder}/tiny"'))
         plans.add(freeze(protocol, campaign=None, clock=FakeClock()).plan_id)
     assert len(plans) == 1
+
+
+def test_a_campaign_asked_for_by_name_is_read_whatever_the_lock_knows(protocol: Path) -> None:
+    """One that merely lies beside the protocol and came after freezing is no drift."""
+    freeze(protocol, campaign=None, clock=FakeClock())
+    with pytest.raises(Refused, match="no such file"):
+        read_frozen(protocol, protocol.with_name("absent.toml"))
+    protocol.with_name("campaign.toml").write_text(CAMPAIGN)
+    read_frozen(protocol)
+    read_frozen(protocol, protocol.with_name("campaign.toml"))

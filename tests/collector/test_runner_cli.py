@@ -159,3 +159,16 @@ def test_progress_goes_on_when_its_reader_is_gone(monkeypatch: pytest.MonkeyPatc
             progress.end_pass(label="a/1/1", outcome="completed", cause=None)
             progress.notice("said to nobody")
         os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what the stream still holds has somewhere to go
+
+
+@pytest.mark.parametrize("command", [["check"], ["freeze"], ["run", "--out", "runs"]])
+@pytest.mark.parametrize("place", [".", "folder"])
+def test_a_folder_instead_of_the_protocol_is_refused_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], place: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.chdir(tmp_path)
+    result = invoke(*command, place)
+    assert result.exit_code in (1, 2)
+    assert "[unreadable] this is a folder" in result.output
+    assert "protocol.toml" in result.output

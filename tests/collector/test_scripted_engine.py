@@ -131,6 +131,7 @@ def test_tokens_are_words_and_the_script_is_the_engine(make_trial: Callable[...,
     ("content", "place"),
     [
         ('{"script_format": 1,\n "load_ms": }', "script.json:2: .*is not JSON"),
+        ('{"script_format": 1, "answers_from": "\\ud800x"}', r"script\.json: \[script\] "),
         ('{"script_format": 1, "loud": 3}', "unknown field `loud`"),
         ('{"script_format": 1, "passes": [{"match": "*", "load_ms": -1}]}', r"\$\.passes\[0\]\.load_ms"),
         (

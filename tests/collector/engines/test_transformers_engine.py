@@ -220,6 +220,9 @@ def test_a_model_folder_that_is_not_there_is_refused_with_the_place(make_setup: 
         create(make_setup("nowhere/to/be"), SystemClock())
     with pytest.raises(DossierError, match=r"has no file absent\.gguf"):
         create(make_setup("gguf", gguf_file="absent.gguf"), SystemClock())
+    elsewhere = next((models_dir / "gguf").glob("*.gguf"))
+    with pytest.raises(DossierError, match="a file name in that folder"):
+        create(make_setup("llama", gguf_file=str(elsewhere)), SystemClock())
 
 
 def test_an_absent_package_is_named_with_the_install_command(
