@@ -125,9 +125,10 @@ def choose(runs: tuple[Path, ...], campaign: Path, as_of: dt.date | None, out: P
     Example: reporter choose runs/ --campaign campaign.toml -o choice.json
     """
     from reporter.choose import choose as choice
+    from reporter.writing import write_whole
 
     dossier = _dossier(runs, campaign, as_of)
-    _write(out, choice(dossier))
+    write_whole(out, choice(dossier))
     click.echo(out)
     click.echo("a configuration is chosen" if dossier.decision.has_winner else "none is chosen", err=True)
     _exit_where_newer(dossier)
@@ -229,19 +230,6 @@ def _print_summary(dossier: Dossier, lang: str) -> None:
     for line in summary_lines(dossier, lang):
         console.print(line, markup=False, soft_wrap=True)
     console.print(summary_table(dossier, lang))
-
-
-def _write(out: Path, content: bytes) -> None:
-    part = out.with_name(out.name + ".part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(out)
-    except OSError as fault:
-        part.unlink(missing_ok=True)
-        raise DossierError(
-            f"{out} cannot be written: {fault.strerror or fault}", next_step="choose a folder that can be written"
-        ) from fault
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from .dossier import Dossier, dossier_json
 from .render import Words, render
 from .translate import Translator
 from .watermark import watermark
+from .writing import unwritable, write_whole
 
 STYLES = ("tokens.css", "fonts-screen.css", "page.css", "screen.css")
 DOSSIER_JSON = "dossier.json"
@@ -31,16 +31,14 @@ def write_html(dossier: Dossier, out: Path, *, lang: str = "en", words: Words | 
     html = render(dossier, lang=lang, medium="screen", words=words, assets=assets.name)
     had_assets = assets.exists()
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         _write_assets(dossier, assets, lang)
-        part = out.with_name(out.name + ".part")
-        part.write_text(html, encoding="utf-8")
-        part.replace(out)
-    except OSError as fault:
-        _forget(out.with_name(out.name + ".part"))
+        write_whole(out, html.encode())
+    except (OSError, DossierError) as fault:
         if not had_assets:
             shutil.rmtree(assets, ignore_errors=True)
-        raise _unwritable(out, fault) from fault
+        if isinstance(fault, OSError):
+            raise unwritable(out, fault) from fault
+        raise
 
 
 def _write_assets(dossier: Dossier, assets: Path, lang: str) -> None:
@@ -73,23 +71,4 @@ def write_pdf(
     """
     files = paper.attached_files(attachments, {DOSSIER_JSON: dossier_json(dossier)})
     pdf = paper.pdf_bytes(dossier, lang=lang, files=files, words=words)
-    part = out.with_name(out.name + ".part")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(pdf)
-        part.replace(out)
-    except OSError as fault:
-        _forget(part)
-        raise _unwritable(out, fault) from fault
-
-
-def _forget(part: Path) -> None:
-    with contextlib.suppress(OSError):
-        part.unlink()
-
-
-def _unwritable(out: Path, fault: OSError) -> DossierError:
-    reason = fault.strerror or str(fault)
-    return DossierError(
-        f"{out} cannot be written: {reason}", next_step="choose a folder that can be written, with room"
-    )
+    write_whole(out, pdf)

@@ -65,6 +65,19 @@ def test_a_candidate_that_fits_no_record_is_told_with_its_line_and_what_was_meas
     assert 'measured: bf16 on "Example CPU 2 cores", fp32 on "Example CPU 2 cores"' in result.stderr
 
 
+@pytest.mark.parametrize("command", ["choose", "html"])
+def test_a_place_that_cannot_be_written_is_named_and_nothing_is_left(trial: tuple[Path, Path], command: str) -> None:
+    runs, campaign = trial
+    (runs.parent / "file").write_text("")
+    result = run(command, runs, "--campaign", campaign, "-o", runs.parent / "file" / "out.json")
+    assert result.exit_code == 2
+    assert "out.json cannot be written" in result.stderr
+    folder = runs.parent / "folder"
+    (folder / "out.json").mkdir(parents=True)
+    assert run(command, runs, "--campaign", campaign, "-o", folder / "out.json").exit_code == 2
+    assert [path.name for path in folder.iterdir()] == ["out.json"]
+
+
 def test_runs_of_a_newer_format_alone_are_refused_with_the_advice_to_upgrade(trial: tuple[Path, Path]) -> None:
     runs, campaign = trial
     (file,) = runs.glob("*.jsonl")
