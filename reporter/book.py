@@ -53,12 +53,13 @@ class Book:
         formula: str,
         currency: str | None = None,
         missing_reason: str | None = None,
+        n: int | None = None,
     ) -> str:
         """Add a figure computed from others and return its id; its basis is the weakest of theirs (mission A3)."""
         return self.add(
             derive(
                 [self.figures[name] for name in inputs], value, unit, formula, figure_id, currency=currency,
-                missing_reason=missing_reason,
+                missing_reason=missing_reason, n=n,
             )
         )  # fmt: skip
 

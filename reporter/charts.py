@@ -13,6 +13,8 @@ from .translate import N_, NO_BREAK
 
 MOST_ROWS = 40
 """Rows drawn at most; the table beside the chart has them all."""
+ROOM_ABOVE = 18.0
+"""Pixels of a row that has room for its value above the line; in closer rows the value stands behind the line."""
 SCOPES = ("process", "device", "reserved", "allocated", "host")
 """Widest view of one process first."""
 
@@ -41,7 +43,8 @@ class ChartMaker:
 
     def _step(self, label: str) -> float:
         """Return the height of a row, with room for a label of several lines."""
-        return max(self.row_height, 5.0 + LINE_HEIGHT * (1 + wrapped(label).count("\n")))
+        more = wrapped(label).count("\n")
+        return max(self.row_height, 5.0 + LINE_HEIGHT * (1 + more)) if more else self.row_height
 
     def tell(self, message: str, **parameters: str) -> str:
         return self.tr.text(message) % parameters if parameters else self.tr.text(message)
@@ -53,31 +56,48 @@ class ChartMaker:
         rows = [r for r in self.rows("paired") if _number(self.figure(r, "difference_points")) is not None][:MOST_ROWS]
         if not rows:
             return None
-        failing = {r.labels.get("label") for r in self.rows("gates") if r.labels.get("result") == "fail"}
+        failing = self._failing()
         rule = self._loss_rule()
         named = [
-            (r.labels.get("label", r.key), f, r.labels.get("label") in failing)
+            (r.labels.get("label", r.key), f, failing.get(r.labels.get("label", r.key)))
             for r in rows
             if (f := self.figure(r, "difference_points")) is not None
         ]
+        reasons = [wrapped(reason) for *_, reason in named if reason]
+        room = max((len(line) for reason in reasons for line in reason.split("\n")), default=0) * 5.3
         domain = _padded([x for _, f, _ in named for x in _reach(f)] + [0.0] + ([rule[0]] if rule else []))
 
         def draw(is_narrow: bool) -> str:
-            board = Board(self.tr, is_narrow=is_narrow, label_width=label_width([label for label, *_ in named]))
+            board = Board(
+                self.tr,
+                is_narrow=is_narrow,
+                label_width=label_width([label for label, *_ in named]),
+                right_room=0 if is_narrow or not room else room + 14,
+            )
             board.line(0.0, "", is_dotted=False)
             if rule:
                 board.line(rule[0], rule[1])
             y = 16.0 + (18 if is_narrow else 0)
-            for label, figure, is_failing in named:
-                board.row_label(y, label)
-                self._difference_row(board, y, figure, is_failing)
+            for label, figure, reason in named:
+                if reason and is_narrow:
+                    y += 13
+                board.row_label(y - (13 if reason and is_narrow else 0), label)
+                self._difference_row(board, y, figure, reason is not None)
+                if reason and is_narrow:
+                    board.notes.append(Note(y - 18, reason, pixel=0, colour=WARNING))
+                elif reason:
+                    text = wrapped(reason)
+                    dy = -(text.count("\n") * LINE_HEIGHT) / 2
+                    board.notes.append(Note(y, text, x=domain[1], dx=10, dy=dy, colour=WARNING))
                 y += 42 if is_narrow else self._step(label)
             board.height = y - (24 if is_narrow else 10)
             return board.svg(
                 domain, self.tell(N_("accepted documents against the reference, percentage points")), is_signed=True
             )
 
-        said = "; ".join(self._described(label, figure) for label, figure, _ in named)
+        said = "; ".join(
+            self._described(label, figure) + (f", {reason}" if reason else "") for label, figure, reason in named
+        )
         return finished("difference", title, said + (f". {rule[1]}." if rule else "."), **self.both(draw))
 
     def _difference_row(self, board: Board, y: float, figure: Figure, is_failing: bool) -> None:
@@ -86,7 +106,33 @@ class ChartMaker:
         if figure.interval:
             board.bars.append(Bar(y, figure.interval.low, figure.interval.high, colour, is_dashed=is_failing))
         board.marks.append(Mark(y, value, colour, "cross" if is_failing else "circle"))
-        board.notes.append(Note(y, self.text.value(figure), x=value, dx=3, dy=-9))
+        if self.row_height < ROOM_ABOVE and not board.is_narrow:
+            end = figure.interval.high if figure.interval else value
+            board.notes.append(Note(y, self.text.value(figure), x=end, dx=6))
+        else:
+            board.notes.append(Note(y, self.text.value(figure), x=value, dx=3, dy=-9))
+
+    def _failing(self) -> dict[str, str]:
+        """Return the rule that each failing configuration fails; no words where all of them fail the drawn one."""
+        failed = [r for r in self.rows("gates") if r.labels.get("result") == "fail"]
+        lost = {r.labels.get("label", r.key) for r in failed if r.labels.get("rule", "").startswith("max_lost")}
+        is_plain = lost >= {r.labels.get("label", r.key) for r in failed if r.labels.get("label") in self._compared()}
+        reasons: dict[str, str] = {}
+        for row in failed:
+            reasons.setdefault(row.labels.get("label", row.key), "" if is_plain else self._failed_rule(row))
+        return reasons
+
+    def _compared(self) -> set[str]:
+        return {r.labels.get("label", r.key) for r in self.rows("paired")}
+
+    def _failed_rule(self, row: Row) -> str:
+        counted, limit = self.figure(row, "counted"), self.figure(row, "limit")
+        words = {k: self.text.value(f) if f else "–" for k, f in (("counted", counted), ("limit", limit))}
+        if row.labels.get("rule", "").startswith("max_lost"):
+            return self.tell(N_("%(counted)s lost, %(limit)s allowed"), **words)
+        said = self.tell(N_("%(counted)s accepted, %(limit)s needed"), **words)
+        subset = row.labels.get("subset")
+        return f"{subset}: {said}" if subset else said
 
     def _loss_rule(self) -> tuple[float, str] | None:
         """Return where the rule on lost documents lies in points, and its name in whole documents."""

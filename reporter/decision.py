@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from .book import ref
 from .case import Case
-from .configurations import Configuration, accepted_id
+from .configurations import Configuration, accepted_id, subset_row
 from .dossier import Decision, Sentence
-from .limits import does_not_show
+from .limits import ALL_DOCUMENTS, does_not_show
 from .packages import Package
 from .price_tables import CORPORA, TIE, WANTED, needed_figure, package_figure
 from .selection import Standing, headroom_bytes
@@ -43,10 +43,13 @@ def decision(case: Case, *, several_factors: Sequence[str]) -> Decision:
 
 
 def valid_until(case: Case) -> str | None:
-    """Return the day the decision's prices end: the winner's, else the first to end of all that could be used."""
+    """Return the day the decision's prices end: the winner's, else the first of the equivalents', else of all."""
     winner = case.selection.winner
     if winner is not None and winner.best is not None:
         return winner.best.offer.valid_until.isoformat()
+    equivalents = [s.best.offer.valid_until for s in case.selection.equivalents if s.best is not None]
+    if equivalents:
+        return min(equivalents).isoformat()
     used = [o.offer.valid_until for s in case.selection.standings for o in s.offered if o.packages]
     return min(used).isoformat() if used else None
 
@@ -177,14 +180,8 @@ def _reasons_without(case: Case) -> Iterator[Sentence]:
 
 def _headline(case: Case, winner: Standing) -> Iterator[Headline]:
     assert winner.configuration is not None
-    documents = ref(f"quality/{winner.key}/document_count")
-    if winner.is_reference or case.reference is None:
-        caption = sentence("caption_accepted", documents=documents)
-    else:
-        reference = ref(accepted_id(case.reference.key))
-        caption = sentence("caption_accepted_reference", documents=documents, reference=reference)
-    yield Headline(accepted_id(winner.key), caption)
-    yield from _peak(winner.configuration, winner.label)
+    yield Headline(accepted_id(winner.key), _accepted(case, winner.configuration))
+    yield from _peak(winner.configuration, _longest_prompt(case, winner.label))
     if winner.need is not None:
         key = "caption_needed" if winner.need.is_extrapolated else "caption_needed_exact"
         yield Headline(needed_figure(winner), sentence(key, wanted=ref(WANTED)))
@@ -196,21 +193,44 @@ def _headline(case: Case, winner: Standing) -> Iterator[Headline]:
         )
 
 
+def _accepted(case: Case, configuration: Configuration) -> Sentence:
+    """Return the caption of the accepted documents, with the reference's and those of the first subset ruled on."""
+    parameters = {"documents": ref(f"quality/{configuration.key}/document_count")}
+    if case.reference is not None:
+        parameters["reference"] = ref(accepted_id(case.reference.key))
+    name = next(iter(configuration.subsets), None)
+    found = subset_row(case.book, configuration.key, name) if name is not None else None
+    if name is None or found is None:
+        plain = "caption_accepted" if case.reference is None else "caption_accepted_reference"
+        return sentence(plain, **parameters)
+    key = "caption_accepted_subset" if case.reference is None else "caption_accepted_reference_subset"
+    return sentence(
+        key, subset=name, accepted=ref(found.cells["accepted_documents"]),
+        subset_documents=ref(found.cells["document_count"]), **parameters,
+    )  # fmt: skip
+
+
+def _longest_prompt(case: Case, label: str) -> dict[str, str]:
+    """Return what a peak is named by: the longest prompt, or the configuration where no prompt length is known."""
+    longest = case.book.figure(case.book.row("workload", ALL_DOCUMENTS), "prompt_tokens_max")
+    return {"label": label} if longest is None or longest.value is None else {"tokens": ref(longest.figure_id)}
+
+
 def _price_caption(standing: Standing, best: Package) -> Sentence:
     packages = ref(package_figure(standing, best, "package_count"))
     return sentence("caption_price", label=standing.label, packages=packages, days=str(best.days))
 
 
-def _peak(configuration: Configuration, label: str) -> Iterator[Headline]:
+def _peak(configuration: Configuration, named: dict[str, str]) -> Iterator[Headline]:
     peak = configuration.peak
     if peak is None:
         return
-    scope = "@" + peak.peak.memory_scope
-    if peak.capacity_id is None or peak.capacity_bytes is None:
-        caption = sentence("caption_peak", scope=scope, label=label)
-    else:
-        caption = sentence("caption_peak_of", capacity=ref(peak.capacity_id), scope=scope, label=label)
-    yield Headline(peak.figure_id, caption)
+    parameters = {"scope": "@short_" + peak.peak.memory_scope, **named}
+    key = "caption_peak_prompt" if "tokens" in named else "caption_peak"
+    if peak.capacity_id is not None and peak.capacity_bytes is not None:
+        parameters["capacity"] = ref(peak.capacity_id)
+        key = "caption_peak_of_prompt" if "tokens" in named else "caption_peak_of"
+    yield Headline(peak.figure_id, sentence(key, **parameters))
 
 
 def _headline_without(case: Case) -> Iterator[Headline]:
@@ -231,7 +251,7 @@ def _headline_without(case: Case) -> Iterator[Headline]:
         accepted_id(reference.key),
         sentence("caption_accepted_by_reference", documents=documents, label=reference.label),
     )
-    yield from _peak(reference, reference.label)
+    yield from _peak(reference, {"label": reference.label})
     if reference.corpus_ns is not None:
         caption = sentence("caption_corpus", documents=documents, label=reference.label)
         yield Headline(corpus_figure(reference.key), caption)
@@ -247,9 +267,20 @@ def _finding(case: Case) -> Sentence:
     losing = sum(not gate.has_passed for gate in losses)
     if not losses:
         return sentence("finding_no_loss_rule", compared=count)
-    if losing == 0:
-        return sentence("finding_none_loses", compared=count)
     if losing == len(compared):
         return sentence("finding_all_lose", compared=count)
-    name = ref(case.counted("losing", losing, "configurations that lose more than the rule allows"))
-    return sentence("finding_some_lose", losing=name, compared=count)
+    parameters = {"compared": count}
+    if losing:
+        name = case.counted("losing", losing, "configurations that lose more than the rule allows")
+        parameters["losing"] = ref(name)
+    failing = sum(_fails_another_rule_only(standing) for standing in compared)
+    if failing:
+        name = case.counted("failing_another_rule", failing, "configurations that fail a rule other than on the loss")
+        parameters["failing"] = ref(name)
+        return sentence("finding_some_lose_others_fail" if losing else "finding_none_loses_but", **parameters)
+    return sentence("finding_some_lose" if losing else "finding_none_loses", **parameters)
+
+
+def _fails_another_rule_only(standing: Standing) -> bool:
+    failed = {gate.rule for gate in standing.gates if not gate.has_passed}
+    return bool(failed) and "max_lost_points" not in failed

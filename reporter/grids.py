@@ -8,9 +8,11 @@ from typing import Any
 
 from .dossier import Figure, Row
 from .figure_text import FigureText, Scale, scale_of
+from .translate import N_
 
 NAMED_BY_HEADING = ("count", "documents", "records", "packages", "requests", "passes", "corpora")
 """Units whose word would repeat the column's heading."""
+SHORT_UNITS = ("nanoseconds", "seconds", "hours", "percent")
 NOWHERE = Scale("", 1, 0)
 
 
@@ -24,6 +26,7 @@ class Column:
     prefix: vocabulary of a word that has another meaning elsewhere, e.g. `result` for `result:pass`.
     scale_with: columns of one such name share unit and precision, so that they can be compared.
     of: name of the figure that holds the whole (`189` under the head `of 200`, or `189 of 200` where rows differ).
+    is_median: the head says `median of n`, also where rows have different n.
     """
 
     key: str
@@ -33,6 +36,7 @@ class Column:
     with_interval: bool = False
     is_optional: bool = False
     is_wide: bool = False
+    is_median: bool = False
     prefix: str = ""
     scale_with: str = ""
 
@@ -49,6 +53,8 @@ class Head:
     basis: str = ""
     role: str = "value"
     scale: Scale = NOWHERE
+    is_unit_beside: bool = False
+    """A short unit stands behind the heading (`corpus, h`); on a line of its own it would be lost."""
 
     @property
     def is_number(self) -> bool:
@@ -147,16 +153,16 @@ class GridMaker:
             return [Head(column, column.heading)]
         figures = self._column_figures(rows, column.key)
         first = figures[0] if figures else None
-        counted = {f.n for f in figures}
         whole = self._uniform_whole(column, rows)
         head = Head(
             column,
             column.heading,
             of=self.text.value(whole) if whole else "",
             unit=self.text.unit(first, scale) if first and not column.of and self._one_unit(figures) else "",
-            n=str(counted.pop()) if len(counted) == 1 and None not in counted and not column.of else "",
+            n="" if column.of else self._counted(figures, may_differ=column.is_median),
             basis=self._uniform_basis(figures),
             scale=scale,
+            is_unit_beside=first is not None and first.unit in SHORT_UNITS,
         )
         heads = [head]
         if column.with_interval and any(f.interval for f in figures):
@@ -164,6 +170,16 @@ class GridMaker:
         if figures and not head.basis:
             heads.append(Head(column, column.heading, role="basis"))
         return heads
+
+    def _counted(self, figures: Sequence[Figure], *, may_differ: bool) -> str:
+        """Return the n that all figures share; `1 to 2` where they may differ."""
+        counted = sorted({f.n for f in figures if f.n is not None})
+        if not counted or any(f.n is None for f in figures) or (len(counted) > 1 and not may_differ):
+            return ""
+        if len(counted) == 1:
+            return self.text.tr.number(counted[0])
+        ends = {"low": self.text.tr.number(counted[0]), "high": self.text.tr.number(counted[-1])}
+        return self.text.tr.text(N_("%(low)s to %(high)s")) % ends
 
     def _one_unit(self, figures: Sequence[Figure]) -> bool:
         return len({(f.unit, f.currency) for f in figures}) == 1 and figures[0].unit not in NAMED_BY_HEADING

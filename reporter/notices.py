@@ -24,7 +24,7 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
         *_noise(case),
         *_answers(case),
         *_variants(case),
-        *_unsteady(store),
+        *_unsteady(case, store),
         *_unstable(case),
         *_failures(case),
         *_objective(case, objective_declared),
@@ -64,14 +64,18 @@ def _files(case: Case, store: Store) -> Iterator[Sentence]:
 
 
 def _noise(case: Case) -> Iterator[Sentence]:
-    for row in case.book.rows("noise"):
-        if row.labels.get("purpose") != "reference_repeat":
-            continue
-        documents, flipped = row.cells["document_count"], row.cells["flipped_documents"]
-        if case.book.whole(row, "flipped_documents"):
-            yield sentence("notice_noise", documents=ref(documents), flipped=ref(flipped))
+    repeats = [row for row in case.book.rows("noise") if row.labels.get("purpose") == "reference_repeat"]
+    for row in repeats:
+        documents, flipped = ref(row.cells["document_count"]), ref(row.cells["flipped_documents"])
+        label, has_flipped = row.labels["label"], bool(case.book.whole(row, "flipped_documents"))
+        if len(repeats) > 1 and has_flipped:
+            yield sentence("notice_noise_of", label=label, documents=documents, flipped=flipped)
+        elif len(repeats) > 1:
+            yield sentence("notice_noise_none_of", label=label, documents=documents)
+        elif has_flipped:
+            yield sentence("notice_noise", documents=documents, flipped=flipped)
         else:
-            yield sentence("notice_noise_none", documents=ref(documents))
+            yield sentence("notice_noise_none", documents=documents)
 
 
 def _answers(case: Case) -> Iterator[Sentence]:
@@ -96,11 +100,12 @@ def _variants(case: Case) -> Iterator[Sentence]:
             yield sentence("notice_deviation", label=row.labels["label"], deviation=row.labels["deviations"])
 
 
-def _unsteady(store: Store) -> Iterator[Sentence]:
+def _unsteady(case: Case, store: Store) -> Iterator[Sentence]:
     found = store.con.execute(
-        "select distinct label from counted_passes where is_steady = false order by label"
+        "select distinct configuration_key from counted_passes where is_steady = false"
     ).fetchall()
-    for (label,) in found:
+    keys = {key for (key,) in found}
+    for label in sorted({s.label for s in case.measured if s.key in keys}):
         yield sentence("notice_unsteady", label=label)
 
 

@@ -22,9 +22,11 @@ from .translate import Translator
 Medium = Literal["screen", "paper"]
 MOST_ROWS: dict[Medium, int] = {"screen": 400, "paper": 60}
 """Rows of one table that are printed; the rest is in the attached data (a row costs about 10 ms of PDF layout)."""
+MOST_TRACED: dict[Medium, int] = {"screen": 400, "paper": 50}
+"""Figures whose origin is printed: about two pages of paper."""
 MOST_POINTS = (4, 4, 3, 2)
 """Points of each list on page one by density; all of them are in the section on limits."""
-ROW_HEIGHTS = (26.0, 22.0, 20.0, 17.0)
+ROW_HEIGHTS = (26.0, 22.0, 20.0, 13.0)
 """Pixels of a row of the chart on page one, by density."""
 DENSITIES = range(len(MOST_POINTS))
 """How closely page one is set: 0 with room, 3 closest. Paper takes the first that fits one page."""
@@ -53,6 +55,16 @@ class Attached(NamedTuple):
     relationship: str
 
 
+class PackageNote(NamedTuple):
+    """What the packages of a candidate have in common: said once, for its first package where the amounts differ."""
+
+    candidate: str
+    offers: list[str]
+    sentence: Sentence
+    is_of_some: bool
+    is_first_of_several: bool
+
+
 class Words(NamedTuple):
     """The sentences and words that a dossier may cite."""
 
@@ -79,6 +91,7 @@ class View:
         self.grids = GridMaker(dossier.figures, self.text, MOST_ROWS[medium])
         self.sections = sections.present(dossier)
         self.density = density
+        self.most_traced = MOST_TRACED[medium]
         self.most_points = MOST_POINTS[density]
         self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density])
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
@@ -122,6 +135,34 @@ class View:
         anchors = [s.anchor for s in self.sections]
         return anchors.index(anchor) + 1 if anchor in anchors else None
 
+    def threads(self, environment: Row) -> list[Figure]:
+        """Return the threads used in an environment: as detected, else the distinct ones its variants observed."""
+        detected = self.figure(environment, "thread_count")
+        if detected is not None and detected.value is not None:
+            return [detected]
+        name = environment.labels.get("environment_id", environment.key)
+        observed = (self.figure(row, "thread_count") for row in self.rows("variants", environment_id=name))
+        found = {f.value: f for f in observed if f is not None and f.value is not None}
+        return list(found.values()) or ([detected] if detected is not None else [])
+
+    def package_notes(self) -> list[PackageNote]:
+        """Return what rows of packages say, once per candidate.
+
+        The divisor of a defined cost stands in the column's head, and an offer's validity beside the offer.
+        """
+        groups: dict[tuple[str, str], list[Row]] = {}
+        for row in self.rows("packages"):
+            for sentence in row.sentences:
+                if sentence.key not in ("cost_per_corpus", "package_expired"):
+                    groups.setdefault((row.labels.get("candidate", ""), sentence.key), []).append(row)
+        notes = []
+        for (candidate, key), rows in groups.items():
+            said = [s for row in rows for s in row.sentences if s.key == key]
+            offers, every = self.distinct(rows, "offer"), self.rows("packages", candidate=candidate)
+            is_of_some = offers != self.distinct(every, "offer")
+            notes.append(PackageNote(candidate, offers, said[0], is_of_some, any(s != said[0] for s in said)))
+        return notes
+
     def traced(self) -> list[Figure]:
         """Return all figures, those of page one first."""
         first = [*self.dossier.decision.headline]
@@ -138,6 +179,11 @@ class View:
     def say(self, sentence: Sentence) -> Markup:
         """Return a sentence as markup: figures with their ids, data isolated."""
         return Markup("").join(self._pieces(sentence, self._marked))
+
+    def caption(self, sentence: Sentence) -> tuple[Markup, Markup]:
+        """Return what stands beside a large number (a caption's first line, where it has two) and what stands below."""
+        first, newline, rest = self.say(sentence).partition("\n")
+        return (first, rest) if newline else (Markup(""), first)
 
     def say_plain(self, sentence: Sentence) -> str:
         """Return a sentence as plain text, for titles of charts and documents."""

@@ -156,6 +156,7 @@ def _measured_cells(book: Book, configuration: Configuration) -> dict[str, str |
         cells["corpus_hours"] = book.derived(
             configuration.corpus_figure_ids, figure_id=corpus_figure(key), value=hours(configuration.corpus_ns),
             unit="hours", formula=f"median of measure_ns over {configuration.repetition_count} passes",
+            n=configuration.repetition_count,
         )  # fmt: skip
     return cells
 

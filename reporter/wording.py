@@ -76,7 +76,7 @@ VERDICTS = {
     "verdict_reference_rejected": say("reference; fails its own rules: {accepted} accepted, {needed} needed"),
     "verdict_rejected_lost": say("rejected: {lost} lost, {allowed} allowed"),
     "verdict_rejected_accepted": say("rejected: {accepted} accepted, {needed} needed"),
-    "verdict_rejected_subset": say("rejected: {accepted} accepted in {subset}, {needed} needed"),
+    "verdict_rejected_subset": say("rejected: {subset} {accepted}, {needed} needed"),
     "verdict_rejected_incomplete": say("rejected: {returned} of {expected} documents returned"),
     "verdict_rejected_no_reference": say("not judged: the reference was not completed"),
     "verdict_failed": say("failed: {cause} in {phase}"),
@@ -163,11 +163,18 @@ REASONS = {
 }
 
 CAPTIONS = {
-    "caption_accepted": say("of {documents} documents accepted"),
-    "caption_accepted_reference": say("of {documents} documents accepted (reference {reference})"),
-    "caption_accepted_by_reference": say("of {documents} documents accepted by the reference {label}"),
-    "caption_peak": say("memory at its peak ({scope}), {label}"),
-    "caption_peak_of": say("of {capacity} memory at its peak ({scope}), {label}"),
+    # The first line of two stands beside the number, the second below it.
+    "caption_accepted": say("of {documents}\ndocuments accepted"),
+    "caption_accepted_subset": say("of {documents}\ndocuments accepted; {subset} {accepted} of {subset_documents}"),
+    "caption_accepted_reference": say("of {documents}\ndocuments accepted (reference {reference})"),
+    "caption_accepted_reference_subset": say(
+        "of {documents}\ndocuments accepted (reference {reference}); {subset} {accepted} of {subset_documents}"
+    ),
+    "caption_accepted_by_reference": say("of {documents}\ndocuments accepted by the reference {label}"),
+    "caption_peak": say("{scope} at its peak, {label}"),
+    "caption_peak_of": say("of {capacity} {scope} at its peak, {label}"),
+    "caption_peak_prompt": say("{scope} at its peak, longest prompt {tokens} tokens"),
+    "caption_peak_of_prompt": say("of {capacity} {scope} at its peak, longest prompt {tokens} tokens"),
     "caption_needed": say("for {wanted} documents, the whole calendar included; assumes linear"),
     "caption_needed_exact": say("for {wanted} documents, the whole calendar included"),
     "caption_cost": say_counted(
@@ -182,7 +189,7 @@ CAPTIONS = {
     ),
     "caption_corpus": say("for the {documents} measured documents, {label}"),
     "caption_qualified": say_counted(
-        "of {measured} configuration meets the rules", "of {measured} configurations meet the rules", by="measured"
+        "of {measured}\nconfiguration meets the rules", "of {measured}\nconfigurations meet the rules", by="measured"
     ),
 }
 
@@ -200,6 +207,16 @@ FINDINGS = {
     "finding_none_loses": say_counted(
         "The variant does not lose more than the rule allows",
         "None of {compared} variants loses more than the rule allows",
+        by="compared",
+    ),
+    "finding_none_loses_but": say_counted(
+        "The variant stays within the rule on lost documents, but fails another rule",
+        "None of {compared} variants loses more than the rule allows; failing another rule: {failing}",
+        by="compared",
+    ),
+    "finding_some_lose_others_fail": say_counted(
+        "{losing} of {compared} variant loses more than the rule allows; failing another rule only: {failing}",
+        "{losing} of {compared} variants lose more than the rule allows; failing another rule only: {failing}",
         by="compared",
     ),
     "finding_no_loss_rule": say_counted(
@@ -309,6 +326,11 @@ NOTICES = {
         "The reference, run twice on {documents} documents, changed its verdict on {flipped} of them: differences of "
         "that size show nothing."
     ),
+    "notice_noise_of": say(
+        "{label}, run twice on {documents} documents, changed its verdict on {flipped} of them: differences of that "
+        "size show nothing."
+    ),
+    "notice_noise_none_of": say("{label}, run twice on {documents} documents, judged all of them alike."),
     "notice_noise_none": say("The reference, run twice on {documents} documents, judged all of them alike."),
     "notice_unparseable": say("{label}: {unparseable} of {documents} answers could not be read as the format asked."),
     "notice_truncated": say("{label}: {truncated} of {documents} answers were cut off at the output limit."),
@@ -328,7 +350,7 @@ NOTICES = {
     "notice_plans": say_counted(
         "One plan is pooled here.", "{plans} plans of one protocol are pooled here.", by="plans"
     ),
-    "notice_example_prices": say("EXAMPLE PRICES: {offers} is made up to show the form."),
+    "notice_example_prices": say("EXAMPLE PRICES, made up to show the form: {offers}."),
     "notice_unknown_offer": say("{candidate} names no offer; its price is unknown."),
     "notice_expired": say("The quote {offer} holds from {first} to {last} and cannot win on {as_of}."),
     "notice_mismatch_device": say("Offer {offer} is for {offered}, not for {measured}; it is left out for {label}."),
@@ -433,6 +455,11 @@ WORDS: dict[str, Wording] = {
     "process": say("device memory of the process"),
     "device": say("whole device"),
     "host": say("host memory of the worker"),
+    "short_allocated": say("device memory in tensors"),
+    "short_reserved": say("device memory reserved"),
+    "short_process": say("device memory"),
+    "short_device": say("memory of the whole device"),
+    "short_host": say("host memory"),
     # roles
     "development": say("development"),
     "calibration": say("calibration"),

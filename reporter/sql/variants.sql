@@ -1,8 +1,9 @@
 -- one row per variant on a device: observed after warm-up, else after loading
--- labels: label, variant, model_id, revision, origin, quantization, weight_storage, compute_dtype, attention, cache, output_layer, deviations, file_digests, observed_at
+-- labels: label, variant, model_id, revision, origin, quantization, weight_storage, compute_dtype, attention, cache, output_layer, deviations, file_digests, observed_at, environment_id
 -- figure parameter_count | count | measured | parameters found in the loaded model
 -- figure weight_bytes | bytes | measured | bytes of all weight storages, each once, scales included
 -- figure claimed_weight_bytes | bytes | claimed | what the library's own footprint method says
+-- figure thread_count | count | measured | threads that the engine computes with, as it says after loading
 -- figure effective_bits | bits | derived | 8 x weight_bytes / parameter_count
 select
     variant_key as row_key,
@@ -21,9 +22,11 @@ select
     array_to_string(list_sort(list_transform(map_entries(file_digests), lambda e: e.key || '=' || e.value)), '; ')
         as file_digests,
     observed_at,
+    environment_id,
     parameter_count,
     weight_bytes,
     claimed_weight_bytes,
+    try_cast(observed['threads'] as bigint) as thread_count,
     case when parameter_count > 0 then 8.0 * weight_bytes / parameter_count end as effective_bits,
     missing,
     [source] as sources

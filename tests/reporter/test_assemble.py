@@ -162,6 +162,29 @@ def test_origin_noise_and_unreadable_answers_are_noticed(tmp_path: Path, campaig
     ) in notices
 
 
+def test_a_notice_calls_a_configuration_by_its_candidates_name(
+    tmp_path: Path, campaign_records: Kit, priced: Any, said: Say
+) -> None:
+    written = campaign_records(tmp_path / "runs")
+
+    def unsteady(line: dict[str, Any]) -> dict[str, Any]:
+        return line | {"is_steady": False} if line["kind"] == "pass_end" else line
+
+    rewritten(campaign_records, written.path, unsteady)
+    dossier = build_dossier([written.runs], priced.write())
+    told = [said(dossier, notice) for notice in dossier.notices if notice.key == "notice_unsteady"]
+    assert told == [f"{name}: speed had not settled while measuring." for name in ("CPU bf16", "CPU fp32")]
+
+
+def test_each_machine_has_its_own_notice_of_noise(tmp_path: Path, campaign_records: Kit, said: Say) -> None:
+    for name, start in (("GPU A", "2026-01-02T09:00:00"), ("GPU B", "2026-01-03T09:00:00")):
+        device = campaign_records.device(name=name, kind="cuda", host=name[-1])
+        campaign_records(tmp_path / "runs", device=device, start=start)
+    dossier = build_dossier([tmp_path / "runs"], None)
+    told = [said(dossier, notice) for notice in dossier.notices if notice.key.startswith("notice_noise")]
+    assert [line.partition(", run twice")[0] for line in told] == ["GPU A · fp32 · 1", "GPU B · fp32 · 1"]
+
+
 def test_failures_and_broken_attempts_stay_in_the_dossier(tmp_path: Path, campaign_records: Kit, said: Say) -> None:
     kit = campaign_records
     variants = [kit.fp32, kit.variant(name="bf16", killed_attempts=1), kit.variant(name="int8", failure="timeout")]

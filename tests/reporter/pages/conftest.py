@@ -27,7 +27,7 @@ SENTENCES: dict[str, str] = {
     "fixture.reason2": "The two 4-bit variants lose more documents than the rule allows.",
     "fixture.subtitle": "Field extraction (date, amount, category), six languages, 200 confirmed test documents.",
     "fixture.subtitle2": "Protocol {protocol} frozen 12 days before the first run.",
-    "fixture.caption1": "documents accepted (reference 190); critical 19 of 20",
+    "fixture.caption1": "of 200\ndocuments accepted (reference 190); critical 19 of 20",
     "fixture.caption2": "device memory at its peak, longest document, concurrency 8",
     "fixture.caption3": "for 12,000 documents, including evaluation and one restart",
     "fixture.caption4": "per accepted corpus: {paid} paid, 2 corpora accepted",
