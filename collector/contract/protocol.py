@@ -15,17 +15,17 @@ from .records.base import CacheKind, Count, Hmac, Label, LengthClass, Role, Sha2
 FieldType = Literal["date", "money", "label", "text"]
 TaskKind = Literal["extraction"]
 DecideBy = Literal["rule", "interval"]
-Percent = Annotated[str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", description="exact decimal, as a string")]
+Percent = Annotated[str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", max_length=8, description="exact decimal, as a string")]
 
 
 def portable(place: str) -> str:
-    """Return the last name of an absolute path (POSIX, Windows or `~`), anything else as it is.
+    """Return the last name of a path (absolute, or from `~`, `.` or `..`; POSIX or Windows), anything else as it is.
 
     Locks and records travel: a machine's folders are nobody else's business, and the same model in another folder of
     another machine is the same plan. What was really in the folder is told by the digests of its files.
     """
     path = PureWindowsPath(place)  # knows both separators
-    return path.name or place if path.anchor or place.startswith("~") else place
+    return path.name or place if path.anchor or place.startswith(("~", ".")) else place
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
