@@ -15,7 +15,9 @@ from .records.base import CacheKind, Count, Hmac, Label, LengthClass, Role, Sha2
 FieldType = Literal["date", "money", "label", "text"]
 TaskKind = Literal["extraction"]
 DecideBy = Literal["rule", "interval"]
-Percent = Annotated[str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", max_length=8, description="exact decimal, as a string")]
+Percent = Annotated[
+    str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", max_length=8, description="exact decimal, as a string")
+]
 
 
 def portable(place: str) -> str:
