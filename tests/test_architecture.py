@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,17 @@ def test_only_the_command_line_imports_click_and_nothing_imports_the_command_lin
 @pytest.mark.parametrize("folder", ["schemas", "templates"])
 def test_data_folders_hold_no_python(folder: str) -> None:
     assert not list((ROOT / folder).rglob("*.py"))
+
+
+def loaded_packages(code: str) -> set[str]:
+    """Top-level packages outside the standard library that a fresh interpreter has loaded after the code."""
+    report = "import sys; print(*{name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names))"
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{report}"], check=True, capture_output=True, text=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("wing", ["collector", "reporter"])
+def test_help_loads_click_and_nothing_heavier(wing: str) -> None:
+    """Speed itself is measured in tests/benchmarks/help_time.py."""
+    shown = f"from {wing}.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass"
+    assert loaded_packages(shown) - loaded_packages("import click") <= {"collector", "reporter"}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,22 +20,6 @@ from collector.contract.chain import verify
 
 def invoke(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def processor_s(*command: str) -> float:
-    """The least processor time of several runs: other work on the machine only adds."""
-    spent = []
-    for _ in range(7):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(spent)
-
-
-def test_help_costs_at_most_twice_the_import_of_click() -> None:
-    help_s = processor_s(sys.executable, "-c", "from collector.cli import main; main(['--help'])")
-    assert help_s <= 2 * processor_s(sys.executable, "-c", "import click")
 
 
 @pytest.mark.parametrize("name", sorted(main.commands))

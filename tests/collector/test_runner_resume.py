@@ -186,7 +186,7 @@ def collector_run(trial: Any, out: Path, acknowledged: Path, *more: str) -> list
 
 
 def await_no_worker_of(pid: int) -> None:
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 20
     while True:
         left = []
         for process in psutil.process_iter(["cmdline", "status"]):

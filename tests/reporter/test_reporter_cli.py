@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -201,15 +198,3 @@ def test_as_of_must_be_a_day(trial: tuple[Path, Path]) -> None:
     result = run("summary", runs, "--campaign", campaign, "--as-of", "2026-03-01")
     assert result.exit_code == 0
     assert "no quote valid on" in " ".join(result.stdout.split())
-
-
-def test_help_takes_at_most_twice_the_time_of_importing_click() -> None:
-    def fastest(*arguments: str) -> float:
-        times = []
-        for _ in range(7):
-            began = time.perf_counter()
-            subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-            times.append(time.perf_counter() - began)
-        return min(times)
-
-    assert fastest("-m", "reporter.cli", "--help") <= 2 * fastest("-c", "import click")
