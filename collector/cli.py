@@ -143,7 +143,7 @@ class _Unbroken:
 
 
 class ProgressLines:
-    """Progress on stderr: a bar with the time left on a terminal, a line per pass elsewhere."""
+    """Progress on stderr: a bar with the time left on a terminal, a few lines per pass elsewhere."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -156,7 +156,7 @@ class ProgressLines:
             console=self._console, disable=not self._console.is_terminal,
         )  # fmt: skip
         self._task = self._bar.add_task("starting", total=None)
-        self._passes = self._begun = self._answers = 0
+        self._passes = self._begun = self._answers = self._wanted = 0
         self._label = ""
 
     def __enter__(self) -> ProgressLines:
@@ -172,7 +172,7 @@ class ProgressLines:
 
     def begin_pass(self, *, label: str, purpose: str, documents: int) -> None:
         self._begun += 1
-        self._answers = documents
+        self._answers = self._wanted = documents
         self._label = f"pass {self._begun} of {self._passes}: {label}, {purpose.replace('_', ' ')}"
 
     def phase(self, phase: str) -> None:
@@ -181,6 +181,10 @@ class ProgressLines:
     def answered(self, document_id: str) -> None:
         self._answers -= 1
         self._bar.advance(self._task)
+        answered = self._wanted - self._answers
+        # Without a bar, a line per quarter of the documents says that the pass goes on.
+        if not self._console.is_terminal and self._answers and answered % -(-self._wanted // 4) == 0:
+            self._say(f"{self._label}: {answered} of {self._wanted} answered")
 
     def end_pass(self, *, label: str, outcome: str, cause: str | None) -> None:
         # What a failed pass left unanswered is not waited for.

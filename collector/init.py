@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from importlib.resources import files
 from pathlib import Path
 
 from collector.contract.errors import DossierError
+from collector.starter import starter_text
 
 FILES = ("protocol.toml", "campaign.toml", "documents.jsonl")
 PRICES_VALID_DAYS = 90
@@ -39,7 +39,7 @@ def init_folder(
     texts = {
         "protocol.toml": _protocol(folder, model),
         "campaign.toml": _campaign(device or detected_device(), today or dt.datetime.now(dt.UTC).date()),
-        "documents.jsonl": _starter("documents.jsonl"),
+        "documents.jsonl": starter_text("documents.jsonl"),
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def detected_device() -> str:
 
 
 def _protocol(folder: Path, model: str | None) -> str:
-    text = _starter("protocol.toml")
+    text = starter_text("protocol.toml")
     if model is None:
         return text
     name = os.path.relpath(model, folder) if Path(model).is_dir() else model
@@ -72,11 +72,7 @@ def _campaign(device: str, today: dt.date) -> str:
         '"@TODAY@"': today.isoformat(),
         '"@VALID_UNTIL@"': (today + dt.timedelta(days=PRICES_VALID_DAYS)).isoformat(),
     }
-    text = _starter("campaign.toml")
+    text = starter_text("campaign.toml")
     for placeholder, value in values.items():
         text = text.replace(placeholder, value)
     return text
-
-
-def _starter(name: str) -> str:
-    return files("collector").joinpath("starter", name).read_text(encoding="utf-8")

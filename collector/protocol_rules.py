@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -13,6 +15,7 @@ from collector.contract.judging import fold_label
 from collector.contract.protocol import DocumentLine, Gates, Protocol
 from collector.contract.shape import nearest, shown
 from collector.documents import PLACEHOLDER
+from collector.starter import starter_text
 
 Say = Callable[[str, str, str, str], Finding]
 """(path in the file, rule, message, next step) -> finding with its line."""
@@ -39,6 +42,7 @@ def protocol_findings(
     ]
     if documents is not None:
         findings += _subsets(protocol.gates, documents, say)
+        findings += _starter_statements(protocol, documents, say)
     return findings
 
 
@@ -77,6 +81,22 @@ def _statements(protocol: Protocol, say: Say) -> Iterable[Finding]:
     ):
         if text.strip().casefold() in _PLACEHOLDER_WORDS:
             yield say(f"workload.{name}", f"missing-{name}", f"`workload.{name}` says {shown(text)}", next_step)
+
+
+def _starter_statements(protocol: Protocol, documents: Sequence[DocumentLine], say: Say) -> Iterable[Finding]:
+    """The starter's statements are true of the starter's documents alone; a lock would carry them on as evidence."""
+    workload = tomllib.loads(starter_text("protocol.toml"))["workload"]
+    known = {json.loads(line)["text"] for line in starter_text("documents.jsonl").splitlines()}
+    other = [document.id for document in documents if document.text not in known]
+    if not other:
+        return
+    for name, next_step in (
+        ("permission", "name who permits the use of your documents, and where it is written"),
+        ("review", "say how your expected values were reviewed: by whom or what, and when"),
+    ):
+        if getattr(protocol.workload, name) == workload[name]:
+            message = f"`workload.{name}` is the starter's, and {len(other)} document(s) are not, {other[0]!r} first"
+            yield say(f"workload.{name}", f"missing-{name}", message, next_step)
 
 
 def _variants(protocol: Protocol, say: Say) -> Iterable[Finding]:

@@ -109,6 +109,19 @@ def test_a_failed_pass_does_not_leave_the_bar_waiting_for_its_answers() -> None:
         assert progress._bar.tasks[0].completed == 5
 
 
+def test_without_a_terminal_a_line_per_quarter_says_that_a_pass_goes_on(capfd: pytest.CaptureFixture[str]) -> None:
+    with ProgressLines() as progress:
+        progress.plan(passes=1, documents=10)
+        progress.begin_pass(label="a/1/1", purpose="reference", documents=10)
+        for index in range(10):
+            progress.answered(f"d{index}")
+        progress.end_pass(label="a/1/1", outcome="completed", cause=None)
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.rpartition(": ")[2] for line in lines] == [
+        "3 of 10 answered", "6 of 10 answered", "9 of 10 answered", "completed",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_is_noted_once_and_the_next_one_acts_as_ever(number: signal.Signals) -> None:
     before = signal.getsignal(number)

@@ -197,3 +197,20 @@ def test_every_prompt_of_the_starter_has_at_most_300_tokens(tmp_path: Path) -> N
     assert report.findings == []
     assert report.longest_prompt_tokens is not None
     assert report.longest_prompt_tokens <= 300
+
+
+def test_the_starters_statements_do_not_cover_other_documents(tmp_path: Path) -> None:
+    init_folder(tmp_path, device="Test CPU (1 core)")
+    protocol, documents = tmp_path / "protocol.toml", tmp_path / "documents.jsonl"
+    assert not check_protocol(protocol, with_tokenizer=False)
+    text = documents.read_text(encoding="utf-8")
+    documents.write_text(text.replace("Northgate Supplies", "Our own supplier"), encoding="utf-8")
+    findings = check_protocol(protocol, with_tokenizer=False)
+    assert [(finding.rule, finding.line) for finding in findings] == [
+        (
+            f"missing-{name}",
+            next(n for n, line in enumerate(protocol.read_text().splitlines(), 1) if line.startswith(name)),
+        )
+        for name in ("permission", "review")
+    ]
+    assert "'val-01' first" in findings[0].message
