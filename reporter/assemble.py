@@ -25,7 +25,7 @@ from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
 from .notices import notices
 from .price_tables import put_price_tables
-from .selection import join, select
+from .selection import join, select, withheld
 from .verdict_tables import gate_figure, put_candidates, put_gates
 from .wording import sentence
 
@@ -56,10 +56,10 @@ def dossier_of(store: Store, evidence: Evidence, campaign: Campaign | None, *, a
     """Return the dossier of opened records and their evidence; neither is changed."""
     if campaign is not None and as_of is not None:
         campaign = msgspec.structs.replace(campaign, as_of=as_of)
-    return _dossier(_case(evidence, campaign), store, evidence, as_of)
+    return _dossier(_case(store, evidence, campaign), store, evidence, as_of)
 
 
-def _case(evidence: Evidence, campaign: Campaign | None) -> Case:
+def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
     """Select, and put the tables that selection adds into the book."""
     book = Book(evidence.figures, evidence.tables)
     trial = evidence.lock.trial
@@ -71,11 +71,16 @@ def _case(evidence: Evidence, campaign: Campaign | None) -> Case:
     ]
     reference = next((c for c in measured if c.key == evidence.reference_key), None)
     selection = select(trial.gates, measured, reference, campaign)
+    if store.changed_files:
+        selection = withheld(selection)
     if campaign is not None:
         put_price_tables(book, selection.standings, campaign)
     put_gates(book, selection.standings, reference)
     put_candidates(book, selection, campaign)
-    return Case(book, evidence.lock, evidence.stage, reference, selection, campaign)
+    return Case(
+        book, evidence.lock, evidence.stage, reference, selection, campaign, changed_files=len(store.changed_files),
+        has_open_files=bool(store.open_files),
+    )  # fmt: skip
 
 
 def _names(measured: Sequence[Configuration], campaign: Campaign | None) -> dict[str, str]:

@@ -22,6 +22,14 @@ class Case(NamedTuple):
     reference: Configuration | None
     selection: Selection
     campaign: Campaign | None
+    changed_files: int = 0
+    """Record files that are not as they were written."""
+    has_open_files: bool = False
+
+    @property
+    def was_machine_busy(self) -> bool:
+        """The collector found other load on the machine before or while it measured."""
+        return any(row.labels.get("warning_class") == "machine_busy" for row in self.book.rows("warnings"))
 
     @property
     def measured(self) -> list[Standing]:

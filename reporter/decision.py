@@ -32,7 +32,7 @@ def decision(case: Case, *, several_factors: Sequence[str]) -> Decision:
     return Decision(
         has_winner=winner is not None,
         recommendation=_recommended(winner) if winner else _none(case),
-        reasons=list(_reasons(case, winner) if winner else _reasons_without(case)),
+        reasons=[*cautions(case), *(_reasons(case, winner) if winner else _reasons_without(case))],
         headline=[entry.figure_id for entry in headline],
         headline_captions=[entry.caption for entry in headline],
         chart_finding=_finding(case),
@@ -40,6 +40,14 @@ def decision(case: Case, *, several_factors: Sequence[str]) -> Decision:
         does_not_show=does_not_show(case, several_factors=several_factors),
         prices_valid_until=valid_until(case),
     )
+
+
+def cautions(case: Case) -> Iterator[Sentence]:
+    """Return what weakens every answer of these records; it stands before the reasons."""
+    if case.has_open_files:
+        yield sentence("reason_open_records")
+    if case.was_machine_busy:
+        yield sentence("reason_machine_busy")
 
 
 def valid_until(case: Case) -> str | None:
@@ -89,6 +97,9 @@ def _none(case: Case) -> Sentence:
             return sentence("recommend_none_comparable", criterion=criterion)
         case "no_candidate":
             return sentence("recommend_none_candidate")
+        case "records_changed":
+            files = case.book.given("selection/all/changed_files", case.changed_files, "count", "measured")
+            return sentence("recommend_none_records_changed", files=ref(files))
         case "no_reference":
             return sentence("recommend_none_reference")
         case "decides_by_interval":

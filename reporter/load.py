@@ -76,6 +76,11 @@ class Store:
         return [report.path for report in self.files if report.is_newer_format]
 
     @property
+    def changed_files(self) -> list[Path]:
+        """Files whose chain, seal or lines break the contract. A newer file is not one: it cannot be judged here."""
+        return [report.path for report in self.files if report.errors and not report.is_newer_format]
+
+    @property
     def open_files(self) -> list[Path]:
         """Readable files without a valid seal: their tail is unprotected."""
         return [report.path for report in self.files if not report.is_sealed and not report.is_newer_format]

@@ -21,6 +21,7 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
     """Return the notices: about records, about the measurement, about the objective and about offers."""
     return [
         *_files(case, store),
+        *_busy(case),
         *_noise(case),
         *_answers(case),
         *_variants(case),
@@ -61,6 +62,11 @@ def _files(case: Case, store: Store) -> Iterator[Sentence]:
     )
     if case.book.figures[plans].value != 1:
         yield sentence("notice_plans", plans=ref(plans))
+
+
+def _busy(case: Case) -> Iterator[Sentence]:
+    if case.was_machine_busy:
+        yield sentence("reason_machine_busy")
 
 
 def _noise(case: Case) -> Iterator[Sentence]:

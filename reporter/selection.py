@@ -18,7 +18,7 @@ State = Literal["qualified", "rejected", "not_judged", "failed", "not_measured"]
 Blocked = Literal["no_price", "expired", "mismatch", "deadline", "no_duration", "no_headroom", "no_candidate"]
 NoWinner = Literal[
     "equivalent", "none_measured", "no_reference", "none_qualifies", "no_campaign", "no_candidate", "not_comparable",
-    "not_priced", "not_in_time", "decides_by_interval",
+    "not_priced", "not_in_time", "decides_by_interval", "records_changed",
 ]  # fmt: skip
 
 WITHIN_WITHOUT_DEADLINE_NS = 30 * 24 * NS_PER_HOUR
@@ -109,6 +109,11 @@ def select(
         return Selection(standings, None, [], [], "decides_by_interval")
     has_reference = reference is not None or gates.max_lost_points is None
     return _chosen(standings, campaign, has_reference=has_reference)
+
+
+def withheld(selection: Selection) -> Selection:
+    """Return the selection with nobody preferred: its records are not what was written."""
+    return Selection(selection.standings, None, [], [], "records_changed")
 
 
 def join(

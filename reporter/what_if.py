@@ -38,6 +38,8 @@ def _without_winner(case: Case) -> Iterator[Sentence]:
     match case.selection.no_winner:
         case "decides_by_interval":
             yield sentence("change_interval")
+        case "records_changed":
+            yield sentence("change_records")
         case "no_campaign":
             yield sentence("change_campaign")
         case "equivalent":

@@ -129,12 +129,19 @@ RECOMMENDATIONS = {
         "No winner is declared: the reference was not completed, so no loss can be judged."
     ),
     "recommend_none_measured": say("None is recommended: no configuration was measured to the end."),
+    "recommend_none_records_changed": say_counted(
+        "None is recommended: {files} record file was changed or damaged after it was written.",
+        "None is recommended: {files} record files were changed or damaged after they were written.",
+        by="files",
+    ),
     "recommend_none_interval": say(
         "No winner is declared: the protocol decides by interval, which this version cannot do yet."
     ),
 }
 
 REASONS = {
+    "reason_open_records": say("The run is not finished: its records are open and can still change."),
+    "reason_machine_busy": say("The machine was busy while measuring: times and calendar may be too long."),
     "reason_quality": say("It meets every rule: {accepted} of {documents} documents accepted."),
     "reason_quality_lost": say(
         "It meets every rule: {accepted} of {documents} documents accepted, {lost} lost against the reference, "
@@ -269,6 +276,7 @@ WOULD_CHANGE = {
     "change_tie": say("A tie width under {tie}: {label} would then be best alone."),
     "change_failure": say("A run of {label} that ends: it failed ({cause})."),
     "change_reference": say("A completed run of the reference."),
+    "change_records": say("The record files as they were written, in place of the changed ones."),
     "change_interval": say('A protocol that decides by rule (decide_by = "rule"), frozen anew.'),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from collector.contract.campaign import Objective, objective_digest
 from collector.contract.errors import DossierError, Refused
 from reporter.assemble import build_dossier
+from reporter.choose import choose
 from reporter.dossier import BASES, Dossier, Sentence, dossier_json
 
 Kit = Any
@@ -147,6 +149,46 @@ def test_open_torn_changed_and_unreadable_records_are_named(tmp_path: Path, camp
     assert f"The last line of {name} is torn; it was left out." in notices
     assert any(text.startswith(f"1 line of {name} was set aside, first line 41:") for text in notices)
     assert any(text.startswith(f"The hash chain of {name} is broken at line") for text in notices)
+
+
+def test_changed_records_recommend_nothing_and_choose_nothing(
+    tmp_path: Path, campaign_records: Kit, priced: Any, said: Say
+) -> None:
+    written = campaign_records(tmp_path / "runs")
+    campaign = priced.write()
+    assert build_dossier([written.runs], campaign).decision.has_winner
+    changed = written.path.read_bytes().replace(b'"score_outcome":"wrong"', b'"score_outcome":"right"', 1)
+    assert changed != written.path.read_bytes()
+    written.path.write_bytes(changed)
+    dossier = build_dossier([written.runs], campaign)
+    assert not dossier.decision.has_winner
+    assert said(dossier, dossier.decision.recommendation) == (
+        "None is recommended: 1 record file was changed or damaged after it was written."
+    )
+    statuses = {row.labels["status"] for row in dossier.tables["candidates"].rows}
+    assert not statuses & {"recommended", "equivalent"}
+    assert keys(dossier.decision.would_change) == ["change_records"]
+    choice = json.loads(choose(dossier))
+    assert (choice["chosen"], choice["reason"]["key"]) == (None, "recommend_none_records_changed")
+
+
+def test_page_one_begins_with_an_open_run_and_a_busy_machine(
+    tmp_path: Path, campaign_records: Kit, priced: Any, said: Say
+) -> None:
+    written = campaign_records(tmp_path / "runs", is_sealed=False)
+
+    def busy(line: dict[str, Any]) -> dict[str, Any]:
+        return line | {"warning_class": "machine_busy"} if line["kind"] == "warning" else line
+
+    rewritten(campaign_records, written.path, busy)
+    dossier = build_dossier([written.runs], priced.write())
+    assert dossier.decision.has_winner
+    slow = "The machine was busy while measuring: times and calendar may be too long."
+    assert [said(dossier, reason) for reason in dossier.decision.reasons[:2]] == [
+        "The run is not finished: its records are open and can still change.", slow,
+    ]  # fmt: skip
+    assert slow in [said(dossier, notice) for notice in dossier.notices]
+    assert "notice_open_file" in keys(dossier.notices)
 
 
 def test_origin_noise_and_unreadable_answers_are_noticed(tmp_path: Path, campaign_records: Kit, said: Say) -> None:
