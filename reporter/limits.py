@@ -75,10 +75,11 @@ def _load(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:
 def _repetitions(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:
     if not any(row.labels.get("purpose") == "reference_repeat" for row in case.book.rows("noise")):
         yield sentence("limit_no_repeat")
-    counts = [c.repetition_count for c in measured if c.repetition_count and c != case.reference]
+    counts = [c.repetition_count for c in measured if c.repetition_count and c.purpose != "reference"]
     if counts:
-        fewest = case.counted("fewest_repetitions", min(counts), "fewest complete passes of a configuration")
-        yield sentence("limit_repetitions", repetitions=ref(fewest))
+        fewest = case.counted("fewest_repetitions", min(counts), "fewest complete passes of a variant")
+        key = "limit_repetitions" if min(counts) == max(counts) else "limit_repetitions_fewest"
+        yield sentence(key, repetitions=ref(fewest))
 
 
 def _prices(case: Case) -> Iterator[Sentence]:

@@ -117,7 +117,8 @@ def _packages(book: Book, standing: Standing, offered: Offered, campaign: Campai
     is_valid = offer.retrieved <= campaign.as_of <= offer.valid_until
     labels = {
         "candidate": standing.label, "offer": offer.id, "provider": offer.provider,
-        "valid_until": offer.valid_until.isoformat(), "is_valid": "yes" if is_valid else "no",
+        "pricing_class": offer.pricing_class, "source": offer.source, "retrieved": offer.retrieved.isoformat(),
+        "valid_until": offer.valid_until.isoformat(), "basis": offer.basis, "is_valid": "yes" if is_valid else "no",
     }  # fmt: skip
     if offered.mismatch is not None:
         return [
@@ -150,19 +151,17 @@ def _package(book: Book, standing: Standing, package: Package, labels: dict[str,
         [paid, needed], figure_id=name("idle_hours"), value=hours(package.idle_ns), unit="hours",
         formula="paid hours - needed hours",
     )  # fmt: skip
-    tax = f"{offer.tax_percent} % tax, rounded once, half away from zero"
-    for column, amount, how in (
-        ("price_net", package.price.net, "before" if offer.prices_are == "net" else "without the contained"),
-        ("tax", package.price.tax, "of which"),
-        ("price_gross", package.price.gross, "with"),
-    ):
+    formulas = _price_formulas(offer, count)
+    for column, amount in (
+        ("price_net", package.price.net), ("tax", package.price.tax), ("price_gross", package.price.gross),
+    ):  # fmt: skip
         book.derived(
             [needed, price], figure_id=name(column), value=amount.minor_units, unit="minor_units",
-            currency=offer.currency, formula=f"{count} x price of one package, {how} {tax}",
+            currency=offer.currency, formula=formulas[column],
         )  # fmt: skip
     book.derived(
         [price], figure_id=name("unit_net"), value=package.unit_net.minor_units, unit="minor_units",
-        currency=offer.currency, formula=f"price of one package before {tax}",
+        currency=offer.currency, formula=formulas["unit_net"],
     )  # fmt: skip
     cost = _cost_per_corpus(book, standing, package, campaign)
     said = [cost]
@@ -176,6 +175,22 @@ def _package(book: Book, standing: Standing, package: Package, labels: dict[str,
         {**labels, "days": str(package.days)},
         {**{column: name(column) for column in cells}, "needed_hours": needed}, *said,
     )  # fmt: skip
+
+
+def _price_formulas(offer: Offer, count: int) -> dict[str, str]:
+    """Return column -> how it is computed: of net, tax and gross only the tax is ever rounded."""
+    paid, rate = f"{count} x price of one package", offer.tax_percent
+    if offer.prices_are == "net":
+        return {
+            "price_net": paid, "tax": f"price_net x {rate} / 100, rounded once, half away from zero",
+            "price_gross": "price_net + tax", "unit_net": "price of one package",
+        }  # fmt: skip
+    share = f"{rate} / (100 + {rate})"
+    return {
+        "price_net": "price_gross - tax", "tax": f"price_gross x {share}, rounded once, half away from zero",
+        "price_gross": paid,
+        "unit_net": f"price of one package - its tax (price x {share}, rounded half away from zero)",
+    }  # fmt: skip
 
 
 def _cost_per_corpus(book: Book, standing: Standing, package: Package, campaign: Campaign) -> Sentence:

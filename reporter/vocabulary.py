@@ -106,6 +106,14 @@ WORDS: dict[str, str] = {
     "invalidated_by_graph": N_("invalidated by a captured graph"),
     "not_measured": N_("not measured"),
     "not_applicable": N_("does not apply"),
+    # offers
+    "pricing:on_demand": N_("on demand, without a commitment"),
+    "pricing:reserved": N_("reserved for a term"),
+    "pricing:interruptible": N_("interruptible: the provider may take the machine back"),
+    "pricing:quote": N_("written quote"),
+    "basis:quoted": N_("quoted"),
+    "basis:assumed": N_("assumed"),
+    "basis:example": N_("example"),
     # calendar
     "load_and_warmup": N_("load and warm-up"),
     "not_foreseen": N_("not foreseen"),

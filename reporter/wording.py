@@ -291,8 +291,13 @@ LIMITS = {
     "limit_stage_pilot": say("Anything final: the runs are pilot runs on development documents."),
     "limit_texts": say("Other texts than the {documents} documents of this protocol; results relate to them alone."),
     "limit_repetitions": say_counted(
-        "How much a repetition varies: each configuration was measured {repetitions} time.",
-        "How much further repetitions vary: each configuration was measured {repetitions} times.",
+        "How much a repetition varies: variants were measured {repetitions} time.",
+        "How much further repetitions vary: variants were measured {repetitions} times.",
+        by="repetitions",
+    ),
+    "limit_repetitions_fewest": say_counted(
+        "How much a repetition varies: not every variant was measured more than {repetitions} time.",
+        "How much further repetitions vary: not every variant was measured more than {repetitions} times.",
         by="repetitions",
     ),
     "limit_no_repeat": say("How stable the reference is: it was not run twice."),

@@ -247,9 +247,49 @@ def test_limits_are_read_off_the_records(tmp_path: Path, campaign_records: Kit, 
     assert "Batches above 8 and concurrency above 1." in limits
     assert "Other devices than Example CPU 2 cores, other hosts, other drivers." in limits
     assert "How stable the reference is: it was not run twice." in limits
-    assert "How much a repetition varies: each configuration was measured 1 time." in limits
+    assert "How much a repetition varies: variants were measured 1 time." in limits
     assert "limit_stage_test" in keys(dossier.decision.does_not_show)
     assert {"untested_gpu", "untested_reload", "untested_probes", "untested_test_set"} <= set(keys(dossier.not_tested))
+
+
+def test_the_repeat_of_the_reference_does_not_count_as_a_repetition_of_a_variant(decide: Any, said: Say) -> None:
+    dossier = decide("plain", None)
+    limits = [said(dossier, sentence) for sentence in dossier.decision.does_not_show]
+    assert "limit_no_repeat" not in keys(dossier.decision.does_not_show)
+    assert "How much a repetition varies: variants were measured 1 time." in limits
+
+
+@pytest.mark.parametrize(
+    ("prices_are", "formulas"),
+    [
+        (
+            "net",
+            {
+                "price_net": "1 x price of one package",
+                "tax": "price_net x 19 / 100, rounded once, half away from zero",
+                "price_gross": "price_net + tax",
+                "unit_net": "price of one package",
+            },
+        ),
+        (
+            "gross",
+            {
+                "price_net": "price_gross - tax",
+                "tax": "price_gross x 19 / (100 + 19), rounded once, half away from zero",
+                "price_gross": "1 x price of one package",
+                "unit_net": "price of one package - its tax (price x 19 / (100 + 19), rounded half away from zero)",
+            },
+        ),
+    ],
+)
+def test_formulas_of_a_package_are_the_steps_that_were_computed(
+    decide: Any, campaign_text: Any, prices_are: str, formulas: dict[str, str]
+) -> None:
+    campaign_text.candidate("a", "bf16", "o").offer("o", {3: "100.00"}, more=f'prices_are = "{prices_are}"\n')
+    dossier = decide("plain", campaign_text.write())
+    row = next(row for row in dossier.tables["packages"].rows)
+    stem = row.cells["price_net"].removesuffix("price_net")
+    assert {column: dossier.figures[stem + column].formula for column in formulas} == formulas
 
 
 def test_rules_are_said_in_words_and_in_whole_documents(decide: Any, said: Say) -> None:

@@ -147,6 +147,7 @@ def poisoned(dossier: Dossier, text: str) -> Dossier:
             "days",
             "package_days",
             "valid_until",
+            "retrieved",
             "began_at",
             "ended_at",
             "metric",
@@ -262,6 +263,13 @@ def test_a_dossier_with_no_winner_no_prices_and_no_tables_still_prints(small: Do
     assert "No candidate meets every rule; nothing is recommended." in text
     assert "No recommendation" in text
     assert "Offers and packages of 3, 7 and 30 days" in text.partition("Sections without evidence")[2]
+
+
+def test_each_offer_prints_its_provider_class_source_dates_and_basis(page: Page) -> None:
+    assert (
+        "Offer l40s-a of Provider A: reserved for a term; source: price list 17, retrieved 20 November 2026, "
+        "valid until 14 December 2026; basis: quoted."
+    ) in page.text().replace("\u00a0", " ")
 
 
 def test_a_missing_value_prints_as_a_dash_with_its_reason(small: Dossier, words: Words) -> None:
