@@ -17,9 +17,8 @@ from collector.contract.protocol import (
     LockedPlan,
     LockedTrial,
     documents_digest,
-    plan_digest,
+    lock_digests,
     portable,
-    protocol_digest,
 )
 from collector.contract.shape import shown
 from collector.protocol_file import LoadedProtocol
@@ -117,17 +116,18 @@ def read_lock(path: Path) -> Lock:
     """Return a lock whose two digests agree with what it holds. Raises Refused otherwise."""
     next_step = "run `collector freeze` again, or copy the lock again from the machine that froze the protocol"
     try:
-        lock = msgspec.json.decode(path.read_bytes(), type=Lock)
+        text = path.read_bytes()
+        lock = msgspec.json.decode(text, type=Lock)
     except FileNotFoundError:
         message = "the protocol is not frozen: there is no lock"
         raise Refused([Finding(path, None, "lock", message, "run `collector freeze` first")]) from None
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise Refused([Finding(path, None, "lock", f"the lock cannot be read: {error}", next_step)]) from None
-    protocol_id = protocol_digest(lock.trial)
+    digests = lock_digests(text)
     for name, recorded, computed in (
         ("documents_digest", lock.trial.documents_digest, documents_digest(lock.documents)),
-        ("protocol_id", lock.protocol_id, protocol_id),
-        ("plan_id", lock.plan_id, plan_digest(lock.protocol_id, lock.plan)),
+        ("protocol_id", lock.protocol_id, digests.protocol_id),
+        ("plan_id", lock.plan_id, digests.plan_id),
     ):
         if recorded != computed:
             message = f"the lock was edited: its {name} is {recorded[:16]}…, its content has {computed[:16]}…"

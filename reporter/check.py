@@ -11,7 +11,7 @@ import msgspec
 from collector.contract import chain
 from collector.contract.digests import text_hmac
 from collector.contract.errors import ExitCode, Finding
-from collector.contract.protocol import Lock, documents_digest, plan_digest, protocol_digest, rule_digest
+from collector.contract.protocol import Lock, documents_digest, lock_digests, rule_digest
 from collector.contract.texts import TextsHeader, decode_text, texts_path
 
 from .load import Store, open_records, two_contents
@@ -92,7 +92,7 @@ def _header(store: Store, report: chain.FileReport) -> Iterator[Finding]:
     except msgspec.MsgspecError as error:
         yield Finding(report.path, 1, "protocol-json", f"the header holds no readable lock: {error}", _WRITER)
         return
-    ids = (protocol_digest(lock.trial), plan_digest(lock.protocol_id, lock.plan))
+    ids = tuple(lock_digests(header.protocol_json))
     if (header.protocol_id, header.plan_id) != ids or (lock.protocol_id, lock.plan_id) != ids:
         message = f"protocol_id {header.protocol_id[:12]}… or plan_id is not the digest of the lock in the header"
         yield Finding(report.path, 1, "protocol-digest", message, _EDITED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PureWindowsPath
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -13,10 +13,14 @@ from .digests import JsonValue, json_digest
 from .records.base import CacheKind, Count, Hmac, Label, LengthClass, Role, Sha256, UtcStamp
 
 FieldType = Literal["date", "money", "label", "text"]
-TaskKind = Literal["extraction"]
+TaskKind = Literal["extraction", "answers", "ranking"]
+Quantization = Literal["none", "torchao_int8", "bnb_int8", "bnb_nf4", "quanto_int8", "gguf"]
 DecideBy = Literal["rule", "interval"]
 Percent = Annotated[
     str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", max_length=8, description="exact decimal, as a string")
+]
+Decimal10 = Annotated[
+    str, Meta(pattern=r"^[0-9]{1,10}(\.[0-9]{1,10})?$", max_length=21, description="exact decimal, as a string")
 ]
 
 
@@ -46,12 +50,16 @@ class FieldRule(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Task(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is asked of the model. `prompt` contains `{document}` once; `system` may be empty."""
+    """What is asked of the model. `prompt` contains `{document}` once; `system` may be empty.
+
+    extraction: `fields` says what is read out of each document. answers and ranking have no fields; the prompt of a
+    ranking contains `{candidates}` once as well.
+    """
 
     kind: TaskKind
     prompt: str
     system: str = ""
-    fields: Annotated[list[FieldRule], Meta(min_length=1)] = msgspec.field(name="field")
+    fields: list[FieldRule] = msgspec.field(name="field", default_factory=list)
     missing_value: Literal["null"] = "null"
     """A field that the document does not have is right when the answer gives null, an empty string or no key."""
 
@@ -125,13 +133,17 @@ class EngineChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class VariantChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One variant: weights and compute. Storage and compute dtype are the same where no method is named."""
+    """One variant: weights and compute. Storage and compute dtype are the same where no method is named.
+
+    quantization: how the weights are made smaller after or while loading; `gguf` keeps the model's GGUF blocks as
+    stored. dtype is then what is computed in. What was really loaded is read back and recorded.
+    """
 
     name: Label
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
     cache: CacheKind = "dynamic"
-    quantization: Literal["none"] = "none"
+    quantization: Quantization = "none"
 
 
 class PlanChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,6 +155,8 @@ class PlanChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     repetitions: Annotated[int, Meta(ge=1)] = 1
     order_seed: Count = 1
     warmup_requests: Annotated[int, Meta(ge=0)] = 2
+    batches: list[Annotated[int, Meta(ge=2)]] = []
+    """The reference variant once more with this many requests at a time, growing: the series of the factor batch."""
 
 
 class Protocol(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,13 +176,25 @@ class Protocol(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class DocumentLine(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One line of the documents file."""
+    """One line of the documents file. `text` is the document, the question or the query.
+
+    extraction has `expected`, answers has `answers` (and `tolerance` for a number), ranking has `candidates` and
+    `relevance`; `check` refuses what does not belong to the kind.
+    """
 
     id: Label
     role: Role
     text: Annotated[str, Meta(min_length=1)]
-    expected: dict[str, str | None]
+    expected: dict[str, str | None] = {}
     """Field name -> expected value, or null where the document does not have it."""
+    answers: list[Label] = []
+    """Known answers: any of them is right."""
+    tolerance: Decimal10 | None = None
+    """The answer is a number, right within this distance; null for an answer compared as text."""
+    candidates: dict[str, str] = {}
+    """Candidate id -> text, in the order in which they are shown."""
+    relevance: dict[str, Count] = {}
+    """Candidate id -> grade; a candidate that is not named has grade 0."""
     length_class: LengthClass = "usual"
     is_hard: bool = False
     subsets: list[Label] = []
@@ -237,6 +263,24 @@ class Lock(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trial: LockedTrial
     plan: LockedPlan
     documents: list[LockedDocument] = []
+
+
+class LockDigests(NamedTuple):
+    """The two digests as a lock's own text gives them."""
+
+    protocol_id: str
+    plan_id: str
+
+
+def lock_digests(text: bytes | str) -> LockDigests:
+    """Return the digests of what a lock's JSON says, whatever version wrote it.
+
+    They are taken from the text, not from the decoded Struct: a field that a later version adds would give an older
+    lock another digest. Raises KeyError, TypeError or msgspec.DecodeError for what is no lock.
+    """
+    plain = msgspec.json.decode(text)
+    protocol_id = json_digest(plain["trial"])
+    return LockDigests(protocol_id, json_digest({"protocol_id": plain["protocol_id"], "plan": plain["plan"]}))
 
 
 def as_json(value: msgspec.Struct) -> JsonValue:

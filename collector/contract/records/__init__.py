@@ -5,15 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from .base import ENVELOPE, FORMAT_MAJOR, MAX_LINE_BYTES, Record
-from .passes import PassBegin, PassEnd, Reading, Scrape, Telemetry
+from .passes import BatchCheck, PassBegin, PassEnd, Reading, Scrape, Telemetry
 from .probes import Probe, ReloadCheck
 from .requests import GAP_BUCKET_BOUNDS_NS, Request, Score
 from .runs import Decision, Document, Failure, Header, Seal, Warning
 from .setups import Device, Engine, Environment, TensorGroup, Variant
 
 AnyRecord = (
-    Header | Document | Environment | Device | Engine | Variant | TensorGroup | PassBegin | PassEnd | Reading
-    | Telemetry | Scrape | Request | Score | Probe | ReloadCheck | Warning | Failure | Decision | Seal
+    Header | Document | Environment | Device | Engine | Variant | TensorGroup | PassBegin | PassEnd | BatchCheck
+    | Reading | Telemetry | Scrape | Request | Score | Probe | ReloadCheck | Warning | Failure | Decision | Seal
 )  # fmt: skip
 
 KINDS: dict[str, type[Record]] = {str(kind.__struct_config__.tag): kind for kind in AnyRecord.__args__}
@@ -38,8 +38,8 @@ def decode_record(line: bytes) -> AnyRecord:
 
 
 __all__ = [
-    "ENVELOPE", "FORMAT_MAJOR", "GAP_BUCKET_BOUNDS_NS", "KINDS", "MAX_LINE_BYTES", "AnyRecord", "Decision", "Device",
-    "Document", "Engine", "Environment", "Failure", "Header", "PassBegin", "PassEnd", "Probe", "Reading", "Record",
-    "ReloadCheck", "Request", "Scrape", "Score", "Seal", "Telemetry", "TensorGroup", "Variant", "Warning",
-    "decode_record", "encode_record",
+    "ENVELOPE", "FORMAT_MAJOR", "GAP_BUCKET_BOUNDS_NS", "KINDS", "MAX_LINE_BYTES", "AnyRecord", "BatchCheck",
+    "Decision", "Device", "Document", "Engine", "Environment", "Failure", "Header", "PassBegin", "PassEnd", "Probe",
+    "Reading", "Record", "ReloadCheck", "Request", "Scrape", "Score", "Seal", "Telemetry", "TensorGroup", "Variant",
+    "Warning", "decode_record", "encode_record",
 ]  # fmt: skip

@@ -28,6 +28,9 @@ Factor = Literal["none", "weights", "compute", "batch", "concurrency", "rate", "
 MemoryScope = Literal["allocated", "reserved", "process", "device", "host"]
 Statistic = Literal["start", "peak", "end"]
 CounterMethod = Literal["counter", "sampled"]
+PaddingSide = Literal["left"]
+PadTokenSource = Literal["tokenizer", "unknown_token", "end_token"]
+"""Where the pad token came from: the tokenizer's own, else its unknown token, else its end token."""
 ScrapeMoment = Literal["before", "during", "after"]
 
 
@@ -77,8 +80,30 @@ class PassEnd(Record, frozen=True, kw_only=True, tag="pass_end"):
     """From starting the worker to its end, by the parent's monotonic clock."""
     live_row_steps: Count | None = None
     """Sum over decode steps of rows still generating."""
+    live_row_histogram: dict[str, Count] = {}
+    """Rows still generating -> decode steps of the measure phase with that many."""
     is_steady: bool | None = None
     warmup_request_count: Count = 0
+
+
+class BatchCheck(Record, frozen=True, kw_only=True, tag="batch_check"):
+    """The same documents alone and in one batch, before anything is measured: does padding change the answers?
+
+    The documents are no measured ones where the protocol has development documents.
+    """
+
+    pass_id: ShortId
+    variant_id: ShortId
+    batch: Positive
+    checked_document_ids: list[str]
+    differing_document_ids: list[str]
+    """Documents whose token ids differ."""
+    emptied_document_ids: list[str]
+    """Documents that had an answer alone and none in the batch: more than one stops the pass."""
+    first_difference_tokens: list[Count]
+    """Per differing document: how many tokens agree before the first that differs."""
+    padding_side: PaddingSide
+    pad_token_source: PadTokenSource
 
 
 class Reading(Record, frozen=True, kw_only=True, tag="reading"):

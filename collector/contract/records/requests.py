@@ -30,6 +30,11 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     try_index: Count = 0
     is_final: bool
     batch_row: Count = 0
+    """Row within its batch; 0 where requests run one at a time."""
+    batch_number: Count = 0
+    """Which batch of its phase, counted from 0 in the order of sending."""
+    padding_tokens: Count | None = None
+    """Tokens added on the left so that the rows of a batch have one length; none of them is in prompt_tokens."""
     intended_ns: OffsetNs
     sent_ns: OffsetNs | None = None
     first_chunk_ns: OffsetNs | None = None

@@ -87,6 +87,12 @@ class Variant(Record, frozen=True, kw_only=True, tag="variant"):
     origin: str | None = None
     """How the weights came to be in this form, e.g. stored as 4-bit Q4_1 and dequantized."""
     quantization_method: str | None = None
+    quantization_bits: Count | None = None
+    """Bits per quantized weight as the method states them; effective_bits is what the whole model takes."""
+    quantization_group: Count | None = None
+    """Weights that share one scale; null for a scale per row or tensor."""
+    excluded_modules: list[str] = []
+    """Linear modules left unquantized, by name; empty where no method is used."""
     weight_storage: str | None = None
     compute_dtype: str | None = None
     attention: str | None = None
