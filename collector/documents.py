@@ -1,4 +1,4 @@
-"""The documents: JSON-lines in strict UTF-8, each problem with its line; and the prompt made of one document."""
+"""The documents: JSON-lines, a CSV file or a folder of texts with its sheet; and the prompt made of one document."""
 
 from __future__ import annotations
 
@@ -12,24 +12,34 @@ from collector.contract.errors import Finding, Refused
 from collector.contract.protocol import DocumentLine, Task
 from collector.contract.shape import shape_problems
 from collector.contract.toml_lines import encoding_fault
+from collector.csv_table import BYTE_ORDER_MARK
+from collector.documents_table import TableDocuments, read_sheet, table_documents
 from collector.engines.base import Prompt
 
 PLACEHOLDER = "{document}"
+SHEET = "documents.csv"
+TEXT_SUFFIXES = (".txt", ".md")
+_OTHER_TABLES = (".tsv", ".xlsx", ".xls", ".ods", ".numbers")
 
 
 class NumberedDocument(NamedTuple):
-    """A document and the line it stands on, counted from 1."""
+    """A document and the line it stands on, or on which its record begins, counted from 1."""
 
     line: int
     document: DocumentLine
 
 
 class DocumentsFile(NamedTuple):
-    """What a documents file holds: the lines that are documents, and a finding for each that is not."""
+    """What a documents file holds: the lines that are documents, and a finding for each that is not.
+
+    `path` is the file with the lines: of a folder, its sheet. `is_sheet`: a CSV file, which is read together with the
+    task, so that its findings already say what is not labelled.
+    """
 
     path: Path
     entries: list[NumberedDocument]
     findings: list[Finding]
+    is_sheet: bool = False
 
 
 def render_prompt(task: Task, document: DocumentLine) -> Prompt:
@@ -38,20 +48,105 @@ def render_prompt(task: Task, document: DocumentLine) -> Prompt:
     return Prompt(document_id=document.id, system=task.system, user=f"{before}{document.text}{after}")
 
 
-def read_documents(path: Path) -> DocumentsFile:
-    """Return every line of a documents file, the good ones as documents and the others as findings.
+def read_documents(path: Path, task: Task | None = None) -> DocumentsFile:
+    """Return every document of a JSON-lines file, a CSV file or a folder, and a finding for each that is none.
 
-    Blank lines are passed over. Raises Refused only where the file cannot be opened.
+    A folder holds .txt and .md files and their sheet, documents.csv in it or <folder>.csv beside it; a text file that
+    the sheet does not name is a finding. `task` says what a sheet must label. Blank lines are passed over.
+
+    Raises Refused only where nothing can be opened.
     """
+    if path.is_dir():
+        sheet = sheet_of(path)
+        found = _read_sheet(sheet, task)
+        return found._replace(findings=[*found.findings, *_unlisted(path, sheet)])
+    if path.suffix.lower() == ".csv":
+        return _read_sheet(path, task)
+    if path.suffix.lower() in _OTHER_TABLES:
+        step = "save it as CSV in UTF-8 and name that file under [workload]; or write JSON-lines"
+        raise Refused([Finding(path, None, "unreadable", f"a {path.suffix} file cannot be read", step)])
+    return _read_lines(path, _bytes(path))
+
+
+def sheet_of(folder: Path) -> Path:
+    """Return the labelling sheet of a folder of texts. Raises Refused where there is none, or more than one."""
+    beside = folder.with_name(f"{folder.name}.csv")
+    sheets = [path for path in (folder / SHEET, beside) if path.is_file()]
+    if len(sheets) == 1:
+        return sheets[0]
+    if sheets:
+        message = f"the folder has two sheets, {sheets[0]} and {sheets[1]}"
+        raise Refused([Finding(folder, None, "sheet", message, "keep one of them")])
+    message = f"the folder has no labelling sheet: neither {SHEET} in it nor {beside.name} beside it"
+    step = f"`collector init DIR --from {folder}` writes one"
+    raise Refused([Finding(folder, None, "sheet", message, step)])
+
+
+def text_files(folder: Path) -> list[Path]:
+    """Return the .txt and .md files of a folder and of the folders in it, hidden ones left out, sorted by path."""
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in TEXT_SUFFIXES and path.is_file())
+    return sorted(
+        (path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)),
+        key=lambda path: path.relative_to(folder).as_posix(),
+    )
+
+
+def _unlisted(folder: Path, sheet: Path) -> list[Finding]:
+    table = read_sheet(sheet, _bytes(sheet))
+    if "file" not in table.header:
+        return []
+    column = table.header.index("file")
+    named = {
+        (sheet.parent / record.cells[column].strip()).resolve()
+        for record in table.records
+        if len(record.cells) > column
+    }
+    return [
+        Finding(
+            sheet, None, "unlisted-file", f"no record names the text file {path}", "add a record, or remove the file"
+        )
+        for path in text_files(folder)
+        if path.resolve() not in named
+    ]
+
+
+def _read_sheet(path: Path, task: Task | None) -> DocumentsFile:
+    found = table_documents(read_sheet(path, _bytes(path)), task)
+    entries = [NumberedDocument(row.line, row.document) for row in found.rows]
+    return DocumentsFile(path, entries, [*found.findings, *_unlabelled(path, found)], is_sheet=True)
+
+
+def _unlabelled(path: Path, found: TableDocuments) -> list[Finding]:
+    """Say once how much is still to be labelled, rather than cell by cell."""
+    cells = [(row, column) for row in found.rows for column in row.unlabelled]
+    if not cells:
+        return []
+    row, column = cells[0]
+    count = f"{len(cells)} cells are" if len(cells) > 1 else "1 cell is"
+    rows = len({row.line for row, _ in cells})
+    message = (
+        f"{count} not labelled yet, in {rows} of {len(found.rows)} documents; "
+        f"first: document {row.document.id!r}, column `{column}`"
+    )
+    step = "fill in the cell" + (
+        "" if column == "answers" else "; write null where the document does not have the value"
+    )
+    return [Finding(path, row.line, "unlabelled", message, step)]
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         fault = "no such file" if isinstance(error, FileNotFoundError) else str(error.strerror)
         next_step = "check `documents` under [workload]: the path starts at the protocol's folder"
         raise Refused([Finding(path, None, "unreadable", fault, next_step)]) from None
+
+
+def _read_lines(path: Path, raw: bytes) -> DocumentsFile:
     entries: list[NumberedDocument] = []
     findings: list[Finding] = []
-    for number, line in enumerate(raw.split(b"\n"), start=1):
+    for number, line in enumerate(raw.removeprefix(BYTE_ORDER_MARK).split(b"\n"), start=1):
         if not line.strip():
             continue
         document, problems = _read_line(path, number, line)

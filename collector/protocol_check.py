@@ -62,7 +62,10 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
         )
     if parts.documents is not None:
         fields = parts.protocol.task.fields if parts.protocol is not None else None
-        findings += document_findings(parts.documents.path, parts.documents.entries, fields)
+        found = document_findings(parts.documents.path, parts.documents.entries, fields)
+        # A sheet has said already, once for a whole column or sheet, what is not labelled and what is no field.
+        told = ("expected-missing", "expected-unknown-field") if parts.documents.is_sheet else ()
+        findings += [finding for finding in found if finding.rule not in told]
     return findings
 
 

@@ -79,8 +79,12 @@ def read_parts(path: Path) -> ProtocolParts:
     name = workload.get("documents") if isinstance(workload, dict) else None
     if isinstance(name, str) and name:
         try:
-            documents = read_documents(path.parent / name)
+            documents = read_documents(path.parent / name, protocol.task if protocol is not None else None)
             findings += documents.findings
+            if documents.is_sheet and protocol is not None and protocol.task.kind == "ranking":
+                message = f"`workload.documents` is {name!r}, and a ranking's documents cannot be written in a CSV file"
+                step = "write them as JSON-lines, with candidates and relevance"
+                findings.append(Finding(path, text.line_of("workload.documents"), "ranking-format", message, step))
         except Refused as refused:
             line = text.line_of("workload.documents")
             findings += [

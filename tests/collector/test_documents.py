@@ -34,7 +34,7 @@ def without(key: str) -> bytes:
         (b'{"id": NaN}', "not-json", "NaN"),
         (b"[" * 100_000, "not-json", "nested"),
         (without("text"), "missing-field", "`text`"),
-        (without("expected"), "missing-field", "`expected`"),
+        (without("role"), "missing-field", "`role`"),
         (line(role="validaton"), "wrong-type", '"validaton"'),
         (line(id=7), "wrong-type", "found 7"),
         (line(id=""), "wrong-type", '""'),
@@ -77,6 +77,20 @@ def test_an_escaped_pair_of_halves_is_one_character(tmp_path: Path) -> None:
     path = tmp_path / "documents.jsonl"
     path.write_bytes(b'{"id": "a", "role": "test", "text": "\\ud83d\\ude00", "expected": {}}')
     assert read_documents(path).entries[0].document.text == "😀"
+
+
+def test_a_byte_order_mark_before_the_first_line_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "documents.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + line())
+    found = read_documents(path)
+    assert (found.findings, [entry.document.id for entry in found.entries]) == ([], ["a"])
+
+
+@pytest.mark.parametrize("name", ["documents.xlsx", "documents.tsv"])
+def test_a_spreadsheets_own_file_is_refused_with_the_way_out(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"PK")
+    with pytest.raises(Refused, match="save it as CSV in UTF-8"):
+        read_documents(tmp_path / name)
 
 
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:
