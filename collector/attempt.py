@@ -71,10 +71,11 @@ class Surroundings(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How an attempt ended."""
+    """How an attempt ended; `cause` and `phase` of a failed one."""
 
     outcome: PassOutcome
     cause: FailureCause | None
+    phase: Phase | None = None
 
 
 class _Fault(NamedTuple):
@@ -113,7 +114,7 @@ class Attempt:
             self._record_failure(fault)
         around.journal.append(self._pass_end(outcome, around.clock.monotonic_ns() - began_ns))
         around.journal.flush()
-        return Ending(outcome, fault.cause if fault else None)
+        return Ending(outcome, fault.cause if fault else None, self._phase if fault else None)
 
     def _worked(self, oom_kills: int | None) -> tuple[PassOutcome, _Fault | None]:
         try:
@@ -248,6 +249,7 @@ class Attempt:
             try_count=self._tries, completed_request_count=self._completed, failed_request_count=self._failed,
             output_token_count=self._tokens, phase_ns=self._phase_ns, pass_ns=pass_ns,
             live_row_steps=self._finished.live_row_steps if self._finished else None,
+            live_row_histogram=self._finished.live_row_histogram if self._finished else {},
             is_steady=self._finished.is_steady if self._finished else None, warmup_request_count=self._warmups,
         )  # fmt: skip
         if self._finished is None:

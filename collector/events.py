@@ -13,13 +13,19 @@ from collector.engines.base import EngineSetup, Prompt
 
 
 class PassJob(msgspec.Struct, frozen=True, kw_only=True):
-    """All a worker needs for one pass. The prompts come in the pass's document order."""
+    """All a worker needs for one pass. The prompts come in the pass's document order.
+
+    batch: how many requests run at a time. check: what is answered alone and together before measuring; empty for
+    requests one at a time.
+    """
 
     pass_id: str
     variant_id: str
     setup: EngineSetup
     salt_hex: str
+    batch: int = 1
     warmup: list[Prompt]
+    check: list[Prompt] = []
     measure: list[Prompt]
 
 
@@ -65,6 +71,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
 
     is_steady: bool | None
     live_row_steps: int
+    live_row_histogram: dict[str, int] = {}
 
 
 Event = PhaseBegan | PhaseEnded | Recorded | Answered | WorkerFailed | Finished

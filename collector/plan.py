@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
 
 import msgspec
 
 from collector.contract.digests import short_id
-from collector.contract.protocol import Lock, Model, VariantChoice, as_json
+from collector.contract.errors import DossierError
+from collector.contract.protocol import Lock, Model, PlanChoice, VariantChoice, as_json
 from collector.contract.records.base import CacheKind, Role, Stage
 from collector.contract.records.passes import Factor, PassPurpose
 
 ROLE_OF_STAGE: dict[Stage, Role] = {"pilot": "development", "validation": "validation", "test": "test"}
+CHECKED = 8
+"""Documents of a batched pass's self-check."""
+
+
+class Chosen(NamedTuple):
+    """A configuration as people name it: a variant of the protocol and how many requests run at a time."""
+
+    variant: str
+    batch: int = 1
 
 
 class PassKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +63,12 @@ class PlannedPass(msgspec.Struct, frozen=True, kw_only=True):
     document_order: list[str]
 
     def label(self, attempt: int) -> str:
-        """Return `<variant>/<repetition>/<attempt>`: how people and scripts address the attempt."""
-        return f"{self.variant.name}/{self.key.repetition}/{attempt}"
+        """Return `<variant>/<repetition>/<attempt>`: how people and scripts address the attempt.
+
+        With batches `<variant>~b<batch>/<repetition>/<attempt>`.
+        """
+        batch = f"~b{self.key.batch}" if self.key.batch > 1 else ""
+        return f"{self.variant.name}{batch}/{self.key.repetition}/{attempt}"
 
 
 def variant_id(model: Model, variant: VariantChoice) -> str:
@@ -95,8 +111,8 @@ def stage_documents(lock: Lock, stage: Stage) -> list[str]:
     return [document.document_id for document in lock.documents if document.role == role]
 
 
-def warmup_documents(lock: Lock, stage: Stage) -> list[str]:
-    """Return the documents of the warm-up requests, as many as the plan wants.
+def warmup_documents(lock: Lock, stage: Stage, *, batch: int = 1) -> list[str]:
+    """Return the documents of the warm-up requests, as many as the plan wants, and at least one whole batch.
 
     Development documents come first, so that no measured document was seen before its turn; where they are too few the
     stage's own follow, and where those are too few all are taken again.
@@ -105,48 +121,110 @@ def warmup_documents(lock: Lock, stage: Stage) -> list[str]:
     own = stage_documents(lock, stage)
     pool = development + [document_id for document_id in own if document_id not in set(development)]
     wanted = lock.plan.plan.warmup_requests
+    if wanted and batch > 1:
+        wanted = max(wanted, batch)
     return [pool[index % len(pool)] for index in range(wanted)] if pool else []
 
 
+def check_documents(lock: Lock, stage: Stage) -> list[str]:
+    """Return the documents that a batched pass answers alone and together before it measures; at most CHECKED of them.
+
+    Development documents first, none of class long, short and usual ones in turn so that rows are really padded; the
+    stage's own follow only where those are too few, and long ones only where there would not be two others.
+    """
+    own = {document_id: place for place, document_id in enumerate(stage_documents(lock, stage))}
+    development = [document for document in lock.documents if document.role == "development"]
+    measured = [document for document in lock.documents if document.document_id in own and document not in development]
+    chosen: list[str] = []
+    for pool in (development, measured):
+        classes = [[each.document_id for each in pool if each.length_class == name] for name in ("short", "usual")]
+        in_turn = [each for pair in zip_longest(*classes) for each in pair if each is not None]
+        chosen += in_turn[: CHECKED - len(chosen)]
+    long = [each.document_id for each in (*development, *measured) if each.length_class == "long"]
+    return chosen + long[: max(0, 2 - len(chosen))]
+
+
 def plan_passes(
-    lock: Lock, *, stage: Stage, environment_id: str, engine_ids: dict[str, str], only: Sequence[str] = ()
+    lock: Lock,
+    *,
+    stage: Stage,
+    environment_id: str,
+    engine_ids: Mapping[str, str],
+    only: Sequence[str] = (),
+    only_series: Sequence[str] = (),
+    configurations: Sequence[Chosen] | None = None,
+    reference_runs: int | None = None,
 ) -> list[PlannedPass]:
     """Return the passes of a stage in their order.
 
-    The reference comes first, `reference_runs` times, each repeat in another document order; then each other variant,
-    `repetitions` times, in the order of the protocol. `engine_ids` maps variant name -> engine_id. `only` keeps the
-    named variants and changes nothing else.
+    The reference comes first, `reference_runs` times (default: the plan's), each repeat in another document order.
+    Then follow, each `repetitions` times: the plan's configurations, or those that `configurations` names. The plan's
+    are every other variant in the order of the protocol, and after them the reference once more per batch size.
+    `engine_ids` maps variant name -> engine_id. `only` keeps the named variants and `only_series` the named series;
+    they change nothing else.
+
+    Raises DossierError for a chosen variant that the protocol does not have.
     """
     choice = lock.plan.plan
+    variants = {variant.name: variant for variant in lock.plan.variants}
     documents = stage_documents(lock, stage)
-    reference = next(variant for variant in lock.plan.variants if variant.name == choice.reference)
-    others = [variant for variant in lock.plan.variants if variant.name != choice.reference]
+    reference = variants[choice.reference]
 
-    def planned(variant: VariantChoice, repetition: int, purpose: PassPurpose, factor: Factor) -> PlannedPass:
+    def planned(
+        variant: VariantChoice, batch: int, *, repetition: int, purpose: PassPurpose, series: str, factor: Factor
+    ) -> PlannedPass:
         key = PassKey(
-            protocol_id=lock.protocol_id,
-            stage=stage,
-            environment_id=environment_id,
-            engine_id=engine_ids[variant.name],
-            variant_id=variant_id(lock.plan.model, variant),
-            batch=1,
-            concurrency=1,
-            rate_per_s=None,
-            context_tokens=None,
-            cache_kind=variant.cache,
-            output_limit_tokens=lock.trial.generation.max_new_tokens,
-            repetition=repetition,
-        )
+            protocol_id=lock.protocol_id, stage=stage, environment_id=environment_id,
+            engine_id=engine_ids[variant.name], variant_id=variant_id(lock.plan.model, variant), batch=batch,
+            concurrency=1, rate_per_s=None, context_tokens=None, cache_kind=variant.cache,
+            output_limit_tokens=lock.trial.generation.max_new_tokens, repetition=repetition,
+        )  # fmt: skip
         order = document_order(documents, seed=choice.order_seed, repetition=repetition)
-        series = "reference" if variant is reference else factor
         return PlannedPass(
             key=key, variant=variant, purpose=purpose, series=series, factor=factor, document_order=order
         )
 
-    passes = [planned(reference, 1, "reference", "none")]
-    passes += [planned(reference, run, "reference_repeat", "order") for run in range(2, choice.reference_runs + 1)]
-    for variant in others:
-        factor = factor_between(reference, variant)
+    runs = choice.reference_runs if reference_runs is None else reference_runs
+    passes = [
+        planned(
+            reference, 1, repetition=run, series="reference", purpose="reference" if run == 1 else "reference_repeat",
+            factor="none" if run == 1 else "order",
+        )
+        for run in range(1, runs + 1)
+    ]  # fmt: skip
+    for chosen in _plans_own(choice, variants) if configurations is None else configurations:
+        variant = _chosen_variant(variants, chosen)
+        if chosen == Chosen(choice.reference, 1):
+            continue
+        factor = _factor(reference, variant, chosen.batch)
+        first: PassPurpose = "series" if factor == "batch" else "variant"
         for repetition in range(1, choice.repetitions + 1):
-            passes.append(planned(variant, repetition, "variant" if repetition == 1 else "repetition", factor))
-    return [step for step in passes if not only or step.variant.name in only]
+            purpose = first if repetition == 1 else "repetition"
+            passes.append(
+                planned(
+                    variant, chosen.batch, repetition=repetition, purpose=purpose, series=factor, factor=factor
+                )
+            )  # fmt: skip
+    return [
+        step
+        for step in passes
+        if (not only or step.variant.name in only) and (not only_series or step.series in only_series)
+    ]
+
+
+def _plans_own(choice: PlanChoice, variants: Mapping[str, VariantChoice]) -> list[Chosen]:
+    others = [Chosen(name) for name in variants if name != choice.reference]
+    return others + [Chosen(choice.reference, batch) for batch in choice.batches]
+
+
+def _chosen_variant(variants: Mapping[str, VariantChoice], chosen: Chosen) -> VariantChoice:
+    if chosen.variant not in variants:
+        raise DossierError(f"no variant is called {chosen.variant!r}", next_step=f"name one of: {', '.join(variants)}")
+    return variants[chosen.variant]
+
+
+def _factor(reference: VariantChoice, variant: VariantChoice, batch: int) -> Factor:
+    factor = factor_between(reference, variant)
+    if batch == 1:
+        return factor
+    return "batch" if factor == "none" else "several"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from collector.batch_limits import BatchLimits
 from collector.contract import chain
-from collector.contract.records import Document, Engine, Environment, PassBegin, PassEnd
+from collector.contract.records import Decision, Document, Engine, Environment, Failure, PassBegin, PassEnd
 from collector.plan import PlannedPass
 
 
@@ -18,17 +19,30 @@ class Progress:
         self.document_ids: set[str] = set()
         self.environment_ids: set[str] = set()
         self.engine_ids: set[str] = set()
+        self.limits = BatchLimits()
+        self.is_continued = False
+        """Whether the file is the work of an earlier start."""
 
     @classmethod
     def of_file(cls, path: Path) -> Progress:
         """Return the progress recorded in a run file."""
         progress = cls()
+        progress.is_continued = True
+        loads: dict[str | None, tuple[str, int]] = {}
         for line in chain.scan(path):
             match line.record:
-                case PassBegin(pass_id=pass_id):
+                case PassBegin(pass_id=pass_id, variant_id=variant_id, batch=batch):
                     progress.begun.add(pass_id)
+                    loads[pass_id] = variant_id, batch
                 case PassEnd(pass_id=pass_id, pass_outcome=outcome) if outcome != "interrupted":
                     progress.ended.add(pass_id)
+                    if outcome == "completed" and pass_id in loads:
+                        progress.limits.completed(*loads[pass_id])
+                case Failure(failure_scope="pass", pass_id=str(pass_id)) as failure if pass_id in loads:
+                    cause, phase = failure.failure_cause, failure.phase
+                    progress.limits.failed(*loads[pass_id], pass_id=pass_id, cause=cause, phase=phase)
+                case Decision() as decision:
+                    progress.limits.recorded(decision)
                 case Document(document_id=document_id):
                     progress.document_ids.add(document_id)
                 case Environment(environment_id=environment_id):

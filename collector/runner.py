@@ -1,12 +1,13 @@
 """The parent: plans the passes of a frozen protocol, runs each in a fresh worker, and alone writes the journal.
 
-A run with `only` (the command's --variant) is a part of its plan: it records a decision `skipped` naming the variants
-left out and stays unsealed, for only a finished plan is sealed; a later resume without it completes the same file.
+A run with `only` or `only_series` (the command's --variant and --series) is a part of its plan: it records a decision
+`skipped` naming what is left out and stays unsealed, for only a finished plan is sealed; a later resume without them
+completes the same file. A batch that runs out of memory finishes its series: `batch_limits` says which are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +32,15 @@ from collector.journal import Journal
 from collector.lock import expected_text
 from collector.machine import Machine
 from collector.missing import explained
-from collector.plan import ROLE_OF_STAGE, PlannedPass, plan_passes, stage_documents, warmup_documents
+from collector.plan import (
+    ROLE_OF_STAGE,
+    Chosen,
+    PlannedPass,
+    check_documents,
+    plan_passes,
+    stage_documents,
+    warmup_documents,
+)
 from collector.resume import Progress
 from collector.run_files import newest_sealed, newest_unsealed
 from collector.workers import WorkerFactory
@@ -40,13 +49,21 @@ from collector.workers import WorkerFactory
 class RunOptions(NamedTuple):
     """What the command line says about a run.
 
-    only: names of the variants to run; empty for all. stop_after_s: seconds after which the run stops, or null.
+    only, only_series: names of the variants and of the series to run; empty for all.
+    configurations: what to run beside the reference instead of the plan's own; reference_runs: how often the reference
+    itself, or null for the plan's number. Such a list is a whole plan: the finished run is sealed.
+    opening: decisions that a new file starts with, after what it describes; a resumed one has them already.
+    stop_after_s: seconds after which the run stops, or null.
     commit: the collector's own commit, where it runs from a checkout.
     """
 
     stage: Stage = "validation"
     device: str = "auto"
     only: Sequence[str] = ()
+    only_series: Sequence[str] = ()
+    configurations: Sequence[Chosen] | None = None
+    reference_runs: int | None = None
+    opening: Sequence[Decision] = ()
     is_resuming: bool = False
     stop_after_s: float | None = None
     commit: str | None = None
@@ -107,7 +124,15 @@ class Run:
             environment_id=detected.environment.environment_id,
             engine_ids={name: engine.engine_id for name, engine in engines.items()},
             only=self._options.only,
+            only_series=self._options.only_series,
+            configurations=self._options.configurations,
+            reference_runs=self._options.reference_runs,
         )
+        if not passes:
+            raise DossierError(
+                f"the plan has no pass of the series {', '.join(self._options.only_series)}",
+                next_step="name batches = [2, 4] in [plan] and freeze again, or leave the option out",
+            )
         journal, progress = self._open(out_dir)
         with journal:
             self._describe(journal, progress, detected, engines)
@@ -191,11 +216,21 @@ class Run:
         for engine in {engine.engine_id: engine for engine in engines.values()}.values():
             if engine.engine_id not in progress.engine_ids:
                 journal.append(engine)
-        skipped = [v.name for v in self._lock.plan.variants if self._options.only and v.name not in self._options.only]
+        for decision in self._left_out():
+            journal.append(decision)
+        for decision in () if progress.is_continued else self._options.opening:
+            journal.append(decision)
+        journal.flush()
+
+    def _left_out(self) -> Iterator[Decision]:
+        only, series = self._options.only, self._options.only_series
+        skipped = [v.name for v in self._lock.plan.variants if only and v.name not in only]
         if skipped:
             detail = {"variants": ", ".join(skipped), "reason": "left out with --variant"}
-            journal.append(Decision(decision="skipped", decided_by="collector", detail=detail))
-        journal.flush()
+            yield Decision(decision="skipped", decided_by="collector", detail=detail)
+        if series:
+            detail = {"only_series": ", ".join(series), "reason": "the others are left out with --series"}
+            yield Decision(decision="skipped", decided_by="collector", detail=detail)
 
     def _warn_of_others(self, journal: Journal, detected: Detected) -> None:
         report = self._machine.look_around(detected.devices)
@@ -208,7 +243,9 @@ class Run:
         journal.append(Warning(warning_class="machine_busy", message_hmac=hmac))
 
     def _all(self, journal: Journal, progress: Progress, passes: list[PlannedPass], detected: Detected) -> RunReport:
-        left = [planned for planned in passes if not progress.is_done(planned)]
+        limits = progress.limits
+        self._record_limits(journal, progress, passes)
+        left = [planned for planned in passes if not progress.is_done(planned) and not limits.refuses(planned)]
         self._watcher.plan(passes=len(left), documents=sum(len(planned.document_order) for planned in left))
         around = Surroundings(
             journal=journal,
@@ -226,18 +263,46 @@ class Run:
         )
         endings: dict[str, Ending] = {}
         for planned in left:
+            if limits.refuses(planned):
+                continue
             reason = self._stop_reason()
             if reason is None:
                 attempt = progress.next_attempt(planned)
                 label = planned.label(attempt)
                 endings[label] = self._attempt(planned, attempt, around)
+                self._learn(progress, planned, attempt, endings[label])
+                self._record_limits(journal, progress, passes)
                 reason = self._stop_reason() if endings[label].outcome == "interrupted" else None
             if reason is not None:
                 journal.append(Decision(decision="stopped", decided_by="collector", detail={"reason": reason}))
                 journal.flush()
                 return RunReport(journal.path, journal.run_id, None, reason, endings)
-        head_digest = None if self._options.only else journal.seal()
+        is_part = self._options.only or self._options.only_series
+        head_digest = None if is_part else journal.seal()
         return RunReport(journal.path, journal.run_id, head_digest, None, endings)
+
+    def _learn(self, progress: Progress, planned: PlannedPass, attempt: int, ending: Ending) -> None:
+        """Whether the pass was a limit of this machine's memory, for the batches that follow."""
+        variant_id, batch = planned.key.variant_id, planned.key.batch
+        if ending.outcome == "completed":
+            progress.limits.completed(variant_id, batch)
+        elif ending.outcome == "failed":
+            progress.ended.add(planned.key.pass_id(attempt))
+            progress.limits.failed(
+                variant_id, batch, pass_id=planned.key.pass_id(attempt), cause=ending.cause, phase=ending.phase
+            )
+
+    def _record_limits(self, journal: Journal, progress: Progress, passes: list[PlannedPass]) -> None:
+        is_done = [progress.is_done(planned) for planned in passes]
+        for decision in progress.limits.decisions(passes, is_done):
+            journal.append(decision)
+            detail = decision.detail
+            if decision.decision == "batch_reduced":
+                self._watcher.notice(
+                    f"{detail['variant']} ran out of memory with {detail['from']} requests at a time: larger batches "
+                    f"are not tried; the largest that completed is {detail['to']}"
+                )
+        journal.flush()
 
     def _attempt(self, planned: PlannedPass, attempt: int, around: Surroundings) -> Ending:
         pass_id = planned.key.pass_id(attempt)
@@ -255,7 +320,9 @@ class Run:
             variant_id=planned.key.variant_id,
             setup=self._setup(planned.variant, label),
             salt_hex=self._frozen.salt.hex(),
-            warmup=self._prompts(warmup_documents(self._lock, self._options.stage)),
+            batch=planned.key.batch,
+            warmup=self._prompts(warmup_documents(self._lock, self._options.stage, batch=planned.key.batch)),
+            check=self._prompts(check_documents(self._lock, self._options.stage)) if planned.key.batch > 1 else [],
             measure=self._prompts(planned.document_order),
         )
         ending = Attempt(job, around).run()
