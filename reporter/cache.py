@@ -71,11 +71,19 @@ class Cache:
         except OSError as error:
             raise _not_writable(folder, error) from None
         self.folder = folder.resolve()
-        self._con = duckdb.connect(":memory:")
-        self._con.execute("set temp_directory = ?", [str(self.folder / f"spill-{secrets.token_hex(8)}")])
+        self._opened: duckdb.DuckDBPyConnection | None = None
+
+    @property
+    def _con(self) -> duckdb.DuckDBPyConnection:
+        """Opened by the first file that is not kept yet: opening takes longer than finding an entry."""
+        if self._opened is None:
+            self._opened = duckdb.connect(":memory:")
+            self._opened.execute("set temp_directory = ?", [str(self.folder / f"spill-{secrets.token_hex(8)}")])
+        return self._opened
 
     def close(self) -> None:
-        self._con.close()
+        if self._opened is not None:
+            self._opened.close()
 
     def __enter__(self) -> Self:
         return self

@@ -23,6 +23,9 @@ from .cache import Cache, Entry, default_cache_dir
 from .record_files import record_files
 
 MAX_THREADS = 8
+SMALL_COUNT = 200_000
+"""Up to so many records are read into memory once and queried by one thread: planning over Parquet and handing work to
+threads would take longer than the work. More of them stay in their Parquet files, and memory stays flat."""
 
 NATURAL_KEYS: dict[str, tuple[str, ...]] = {
     "header": (),
@@ -116,7 +119,8 @@ def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None) -> Sto
             if first is not entry:
                 copies.append((path, first.report.path))
     reports = [entry.report for entry in entries.values()]
-    con = _connect(cache.folder, sorted({entry.parquet for entry in entries.values() if entry.parquet}))
+    parquets = sorted({entry.parquet for entry in entries.values() if entry.parquet})
+    con = _connect(cache.folder, parquets, is_small=sum(r.record_count for r in reports) <= SMALL_COUNT)
     duplicates = _create_views(con, entries.values())
     _create_files(con, reports)
     return Store(
@@ -137,24 +141,26 @@ def two_contents(store: Store) -> list[Finding]:
     return findings
 
 
-def _connect(folder: Path, parquets: list[Path]) -> duckdb.DuckDBPyConnection:
-    """Open DuckDB with nothing but these files, and lock that in."""
-    con = duckdb.connect(
-        ":memory:", config={"autoload_known_extensions": "false", "autoinstall_known_extensions": "false"}
-    )
+def _connect(folder: Path, parquets: list[Path], *, is_small: bool) -> duckdb.DuckDBPyConnection:
+    """Open DuckDB with nothing but these files, and lock that in; records of small files are read at once."""
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
+        "threads": "1" if is_small else str(min(_usable_cpus(), MAX_THREADS)),
+    }  # fmt: skip
+    con = duckdb.connect(":memory:", config=config)
     names = [str(path) for path in parquets]
     con.execute("set timezone = 'UTC'")
-    con.execute(f"set threads = {min(_usable_cpus(), MAX_THREADS)}")
     con.execute("set temp_directory = ?", [str(folder / f"spill-{secrets.token_hex(8)}")])
     con.execute("set allowed_paths = ?", [names])
     con.execute("set enable_external_access = false")
     con.execute("set lock_configuration = true")
     if names:
         listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
-        con.execute(
-            f"create view records as select *, file_row_number as file_row, filename as file "
-            f"from read_parquet([{listed}])"
-        )
+        scan = f"select *, file_row_number as file_row, filename as file from read_parquet([{listed}])"
+        if is_small:
+            con.execute(f"create table read_records as {scan}")
+            scan = "select * from read_records"
+        con.execute(f"create view records as {scan}")
     else:
         typed = ", ".join(
             f'cast(null as {kind}) as "{name}"' for name, kind in columns.duckdb_columns().items() if name != "prev"

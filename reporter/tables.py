@@ -38,22 +38,23 @@ class TableMaker:
         self._configurations = _configuration_labels(con)
 
     def table(self, file: SqlFile) -> Table:
-        """Run one file and return its table; the rows stay in the database under the file's name.
+        """Run one file and return its table, its rows in the file's order.
 
         Raises ValueError where two rows have one key: ids of figures would be ambiguous.
         """
-        self._con.execute(f"create or replace table {file.name} as {file.text}")
         cursor = self._con.execute(f"""
-            with listed as (
-                select * replace (list_sort(list_distinct(sources)) as sources), rowid from {file.name}
+            with found as (
+                {file.text}
+            ),
+            listed as (
+                select * replace (list_sort(list_distinct(sources)) as sources) from found
             )
             select
-                * exclude (sources, rowid),
+                * exclude (sources),
                 coalesce(len(sources), 0) as source_count,
                 list_transform(sources[:{MAX_SOURCES}], lambda s: s.run_id || ':' || s.seq) as first_sources,
                 list_sort(list_distinct(list_transform(sources, lambda s: s.run_id))) as source_runs
-            from listed
-            order by listed.rowid""")
+            from listed""")
         columns = [description[0] for description in cursor.description or []]
         rows: dict[str, Row] = {}
         for values in cursor.fetchall():

@@ -99,13 +99,21 @@ def test_order_of_rows_changes_no_figure(campaign: Path, cache: Path, whole: Evi
         assert as_bytes(figures.build(store)) == as_bytes(whole)
 
 
-def test_two_builds_are_byte_identical_with_and_without_the_cache_and_on_one_thread(
-    campaign: Path, tmp_path: Path, cache: Path, whole: Evidence, monkeypatch: pytest.MonkeyPatch
+def test_two_builds_are_byte_identical_with_and_without_the_cache(
+    campaign: Path, tmp_path: Path, cache: Path, whole: Evidence
 ) -> None:
     with load.open_records([campaign], cache_dir=cache) as store:
         assert as_bytes(figures.build(store)) == as_bytes(figures.build(store)) == as_bytes(whole)
-    monkeypatch.setattr(load, "MAX_THREADS", 1)
     assert as_bytes(built([campaign], tmp_path / "fresh")) == as_bytes(whole)
+
+
+@pytest.mark.parametrize("most_threads", [1, load.MAX_THREADS])
+def test_records_read_into_memory_and_records_left_in_parquet_give_the_same_bytes(
+    campaign: Path, cache: Path, whole: Evidence, monkeypatch: pytest.MonkeyPatch, most_threads: int
+) -> None:
+    monkeypatch.setattr(load, "SMALL_COUNT", 0)
+    monkeypatch.setattr(load, "MAX_THREADS", most_threads)
+    assert as_bytes(built([campaign], cache)) == as_bytes(whole)
 
 
 def test_figure_ids_name_file_row_and_column_and_cells_point_at_them(whole: Evidence) -> None:
@@ -197,7 +205,7 @@ def test_a_run_that_began_no_pass_gives_empty_tables(tmp_path: Path, campaign_re
     written.path.write_bytes(b"\n".join(described) + b"\n")
     evidence = built([written.path], tmp_path / "cache")
     assert (evidence.stage, evidence.reference_key) == ("validation", None)
-    assert [name for name, table in evidence.tables.items() if table.rows] == ["runs"]
+    assert [name for name, table in evidence.tables.items() if table.rows] == ["runs", "roles"]
 
 
 def test_a_header_without_a_lock_is_refused_by_file(tmp_path: Path, campaign_records: Kit) -> None:
