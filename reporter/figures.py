@@ -16,7 +16,7 @@ from collector.contract.records.base import Stage
 from . import statistics
 from .dossier import BASES, Basis, Figure, Row, Table, Unit, Value
 from .load import Store, two_contents
-from .sql_files import MARTS, TABLES, sql_file
+from .sql_files import MARTS, TABLES, TEST_MARTS, TEST_PREFIX, TEST_STAGE, TEST_TABLES, sql_file
 from .tables import MAX_SOURCES, TableMaker, figure_id, finite
 
 PERCENTILES = (50, 90, 95)
@@ -70,6 +70,8 @@ def build(store: Store) -> Evidence:
     tables = {name: maker.table(sql_file(name)) for name in TABLES}
     reference = con.execute("select any_value(configuration_key) from reference_documents").fetchone()
     stage = con.execute("select stage from judged_stage").fetchone()
+    if stage is not None and stage[0] != "test" and any(header.stage == "test" for header in headers):
+        tables |= _test_tables(con, maker)
     return Evidence(
         figures=figures,
         tables=tables,
@@ -78,6 +80,22 @@ def build(store: Store) -> Evidence:
         headers=headers,
         reference_key=reference[0] if reference else None,
     )
+
+
+def _test_tables(con: duckdb.DuckDBPyConnection, maker: TableMaker) -> dict[str, Table]:
+    """Return the tables of the test stage; keys and labels of configurations stay those of the judged stage.
+
+    A schema of its own shadows the steps that depend on the stage, so that the same SQL computes both.
+    """
+    con.execute("create schema if not exists test_stage")
+    con.execute("use test_stage")
+    try:
+        con.execute(f"create or replace table judged_stage as {TEST_STAGE}")
+        for name in TEST_MARTS:
+            con.execute(f"create or replace table {name} as {sql_file(name).text}")
+        return {name: maker.table(sql_file(name)) for name in (TEST_PREFIX + table for table in TEST_TABLES)}
+    finally:
+        con.execute("use main")
 
 
 def derive(

@@ -27,11 +27,28 @@ MARTS = (
 """Steps between the records and the tables, in the order they need one another."""
 
 TABLES = (
-    "runs", "passes", "environments", "devices", "engines", "variants", "tensor_groups", "workload", "quality",
+    "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups", "workload",
+    "quality",
     "quality_repetitions", "subset_repetitions", "quality_by_group", "quality_warnings", "fields", "paired",
     "changed_documents", "noise", "latency", "durations", "memory", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
+
+TEST_PREFIX = "test_"
+"""Before the name of a table that shows the test stage beside the judged one: the same SQL over other passes."""
+
+TEST_STAGE = "select 'test' as stage, 'test' as role"
+"""Stands for judged_stage while the tables of the test stage are computed."""
+
+TEST_MARTS = (
+    "pass_attempts", "counted_passes", "pass_documents", "judged_documents", "reference_documents", "paired_documents",
+)  # fmt: skip
+"""Steps that depend on the stage; the test tables take the others as they are."""
+
+TEST_TABLES = (
+    "workload", "quality", "quality_by_group", "fields", "paired", "changed_documents", "durations", "memory",
+)  # fmt: skip
+"""Tables that exist a second time, for the test stage."""
 
 CHECKS = (
     "pass-of-another-protocol", "unknown-pass", "unknown-setup", "unknown-request", "document-order-differs",
@@ -96,7 +113,14 @@ def check_file(rule: str) -> CheckFile:
 
 @functools.cache
 def sql_file(name: str) -> SqlFile:
-    """Return the file of that name, its head parsed. Raises ValueError where the head does not keep the form."""
+    """Return the file of that name, its head parsed. Raises ValueError where the head does not keep the form.
+
+    A name with TEST_PREFIX is the same file over the test stage, which its formulas then say.
+    """
+    if name.startswith(TEST_PREFIX):
+        file = sql_file(name.removeprefix(TEST_PREFIX))
+        figures = [column._replace(formula=f"{column.formula} (test documents)") for column in file.figures]
+        return file._replace(name=name, grain=f"{file.grain} (test documents)", figures=tuple(figures))
     return parse(name, (files("reporter") / "sql" / f"{name}.sql").read_text(encoding="utf-8"))
 
 
@@ -119,7 +143,7 @@ def parse(name: str, text: str) -> SqlFile:
 @functools.cache
 def query_digest(name: str) -> str:
     """Return the sha256 over the marts and this file: what a figure of the table was computed by."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(TEST_STAGE.encode() if name.startswith(TEST_PREFIX) else b"")
     for each in (*MARTS, name):
         digest.update(sql_file(each).text.encode() + b"\0")
     return digest.hexdigest()

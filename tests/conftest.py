@@ -171,30 +171,35 @@ class CampaignFiles:
     head_digest: str | None
 
 
-def document_id(index: int) -> str:
-    return f"doc-{index + 1:03d}"
+def document_id(index: int, role: str = "validation") -> str:
+    return f"{'test' if role == 'test' else 'doc'}-{index + 1:03d}"
 
 
 def length_class(index: int) -> p.LengthClass:
     return "long" if index % 6 == 5 else "short" if index % 6 == 0 else "usual"
 
 
-def locked_documents(count: int, critical: int) -> list[p.LockedDocument]:
-    """`critical` documents, spread from the first on, are in the subset `critical`; every tenth is hard."""
+def locked_documents(count: int, critical: int, test_count: int = 0) -> list[p.LockedDocument]:
+    """`critical` documents, spread from the first on, are in the subset `critical`; every tenth is hard.
+
+    `test_count` further documents are kept back for the test stage; as many of them are critical.
+    """
     return [
         p.LockedDocument(
-            document_id=document_id(i), role="validation", length_class=length_class(i), is_hard=i % 10 == 9,
+            document_id=document_id(i, role), role=role, length_class=length_class(i), is_hard=i % 10 == 9,
             subsets=["critical"] if i < critical else [], cluster=f"template-{i % 8}",
-            language="vi" if i % 4 == 3 else "en", text_hmac=text_hmac(SALT, f"text {i}"),
-            expected_hmac=text_hmac(SALT, f"expected {i}"),
+            language="vi" if i % 4 == 3 else "en", text_hmac=text_hmac(SALT, f"text {mark}{i}"),
+            expected_hmac=text_hmac(SALT, f"expected {mark}{i}"),
         )
-        for i in range(count)
+        for role, mark, documents in (("validation", "", count), ("test", "test ", test_count))
+        for i in range(documents)
     ]  # fmt: skip
 
 
 def locked_protocol(
-    documents: int, critical: int, variants: Sequence[VariantScript], gates: p.Gates, repetitions: int, name: str
-) -> p.Lock:
+    documents: int, critical: int, variants: Sequence[VariantScript], gates: p.Gates, repetitions: int, name: str,
+    test_documents: int = 0,
+) -> p.Lock:  # fmt: skip
     trial = p.LockedTrial(
         format=1, name=name, task_kind="extraction", prompt_hmac=text_hmac(SALT, "prompt"),
         system_hmac=text_hmac(SALT, ""),
@@ -204,7 +209,7 @@ def locked_protocol(
         ],
         missing_value="null", permission="made for this test", review="by the author of the test, 2026-01-01",
         generation=p.Generation(max_new_tokens=48), gates=gates, limits=p.Limits(), reference=variants[0].name,
-        documents_digest=p.documents_digest(locked := locked_documents(documents, critical)),
+        documents_digest=p.documents_digest(locked := locked_documents(documents, critical, test_documents)),
     )  # fmt: skip
     names = {v.name: v for v in variants}
     plan = p.LockedPlan(
@@ -228,6 +233,8 @@ class CampaignBuilder:
         self.random = random.Random(seed)
         self.texts: dict[str, Text] = {}
         self.documents = lock.documents
+        role = "test" if stage == "test" else "validation"
+        self.own = [document.document_id for document in lock.documents if document.role == role]
         self.environment_id = short_id({"host": device.host, "device": device.name})
         self.engine_id = short_id({"engine": "scripted", "version": "1"})
 
@@ -289,13 +296,13 @@ class CampaignBuilder:
             "repetition": repetition, "attempt": attempt,
         }  # fmt: skip
         pass_id = short_id(key)
-        order = list(range(len(self.documents)))
+        order = list(range(len(self.own)))
         if purpose == "reference_repeat":
             random.Random(repetition).shuffle(order)
         factor = "order" if purpose == "reference_repeat" else "weights" if purpose == "variant" else "none"
         self.file.add(PassBegin(
             pass_id=pass_id, variant_name=variant.name, purpose=purpose, series="weights", factor=factor,
-            document_order=[document_id(i) for i in order], expected_document_count=len(order),
+            document_order=[self.own[i] for i in order], expected_document_count=len(order),
             began_at=self.file.utc(), **key,
         ))  # fmt: skip
         if variant.failure:
@@ -401,9 +408,9 @@ class CampaignBuilder:
     ) -> Request:
         prompt_tokens = {"short": 60, "usual": 120, "long": 260}[length_class(index)] + index % 7
         common: dict[str, Any] = {
-            "pass_id": pass_id, "phase": phase, "document_id": document_id(index), "is_final": True,
+            "pass_id": pass_id, "phase": phase, "document_id": self.own[index], "is_final": True,
             "intended_ns": clock, "prompt_tokens": prompt_tokens, "token_count_source": "scripted",
-            "prompt_hmac": self.text("prompt", f"prompt {index}", document_id(index)), "start_token_count": 1,
+            "prompt_hmac": self.text("prompt", f"prompt {index}", self.own[index]), "start_token_count": 1,
         }  # fmt: skip
         if outcome == "too_long":
             return Request(finish_reason="not_started", request_outcome="too_long", failure_cause="too_long", **common)
@@ -423,13 +430,13 @@ class CampaignBuilder:
             sent_ns=clock, first_chunk_ns=first, first_token_ns=first, last_token_ns=last, done_ns=last + 10_000,
             output_tokens=tokens, finish_reason="length" if outcome == "truncated" else "end_token",
             request_outcome="completed", gap_counts=buckets, gap_max_ns=max(gaps, default=None),
-            answer_hmac=self.text("answer", f"answer {index} {outcome}", document_id(index)), **common,
+            answer_hmac=self.text("answer", f"answer {index} {outcome}", self.own[index]), **common,
         )  # fmt: skip
 
     def _score(self, pass_id: str, index: int, outcome: Any) -> None:
         right: list[str] = list(FIELDS) if outcome == "right" else ["date", "amount"] if outcome == "wrong" else []
         self.file.add(Score(
-            pass_id=pass_id, document_id=document_id(index), rule_digest=p.rule_digest(self.lock.trial),
+            pass_id=pass_id, document_id=self.own[index], rule_digest=p.rule_digest(self.lock.trial),
             scorer_digest="6" * 64, score_outcome=outcome, is_accepted=outcome == "right",
             is_well_formed=outcome in ("right", "wrong"), fields_right=right,
             fields_wrong=[name for name in FIELDS if name not in right],
@@ -442,6 +449,7 @@ def write_campaign(
     runs: Path,
     *,
     documents: int = 24,
+    test_documents: int = 0,
     critical: int = 6,
     variants: Sequence[VariantScript] = (FP32, BF16),
     device: DeviceScript | None = None,
@@ -455,22 +463,30 @@ def write_campaign(
     protocol_name: str = "Invoices",
     start: str = "2026-01-02T09:00:00",
     seed: int = 1,
+    only: Sequence[str] | None = None,
+    decisions: Sequence[Decision] = (),
 ) -> CampaignFiles:
     """Write one run file of a plausible campaign into `runs`: the first variant is the reference and runs twice.
 
-    Call it again with another `device` (same documents and gates) for a second machine under the same protocol.
+    Call it again with another `device` (same documents and gates) for a second machine under the same protocol, or
+    with stage "test" (same documents, test documents and variants) for a confirmation. `only` names the variants
+    beside the reference that run; `decisions` stand before the first pass.
     """
     device = device or DeviceScript()
     gates = gates or p.Gates(max_lost_points="5", subsets=[p.SubsetGate(subset="critical", min_accepted_percent="60")])
-    lock = locked_protocol(documents, critical, variants, gates, repetitions, protocol_name)
+    lock = locked_protocol(documents, critical, variants, gates, repetitions, protocol_name, test_documents)
     began = dt.datetime.fromisoformat(start)
     run_id = run_id or hashlib.sha256(f"{device}{stage}{start}{seed}{protocol_name}".encode()).hexdigest()[:32]
     file = RecordFile(runs / f"{began:%Y%m%dT%H%M%SZ}-{run_id}.jsonl", run_id, began)
     builder = CampaignBuilder(file, lock, device, stage, seed)
     builder.setup()
+    for decision in decisions:
+        file.add(decision)
     for repetition in range(1, reference_runs + 1):
         builder.run_pass(variants[0], "reference" if repetition == 1 else "reference_repeat", repetition)
     for variant in variants[1:]:
+        if only is not None and variant.name not in only:
+            continue
         builder.run_pass(variant, "variant", 1)
         for repetition in range(2, repetitions + 1):
             builder.run_pass(variant, "repetition", repetition)
@@ -482,6 +498,15 @@ def write_campaign(
     return CampaignFiles(runs, path, run_id, lock, SALT, head)
 
 
+def confirmed(look: int = 1, **detail: str) -> list[Decision]:
+    """Return the two decisions with which a run on the test documents begins."""
+    choice = {"choice_digest": "c" * 64, "label": "b", "dossier_id": "SD-2026-001", "records_digest": "d" * 64}
+    return [
+        Decision(decision="choice_confirmed", decided_by="collector", detail=choice | detail),
+        Decision(decision="test_set_looked_at", decided_by="collector", detail={"look": str(look)}),
+    ]
+
+
 @dataclass(frozen=True)
 class CampaignKit:
     """The builder's parts, since test modules cannot import one another: call it to write a campaign."""
@@ -491,6 +516,7 @@ class CampaignKit:
     device: Callable[..., DeviceScript] = DeviceScript
     file: Callable[..., RecordFile] = RecordFile
     rechain: Callable[..., list[bytes]] = rechain
+    confirmed: Callable[..., list[Decision]] = confirmed
     document_id: Callable[[int], str] = document_id
     fp32: VariantScript = FP32
     bf16: VariantScript = BF16

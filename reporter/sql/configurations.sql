@@ -17,7 +17,8 @@ with found as (
             min(case when purpose = 'reference' then 'reference' end),
             arg_min(purpose, (repetition, began_at, run_id, seq))
         ) as purpose,
-        min((began_at, run_id, seq)) as first_begun
+        min((began_at, run_id, seq)) as first_begun,
+        bool_or(stage = (select stage from judged_stage)) as is_of_judged_stage
     from pass_attempts
     group by configuration_id
 ),
@@ -36,20 +37,24 @@ keyed as (
 counted as (
     select
         *,
-        count(*) over (partition by plain_key) as same_key_count,
+        count(*) over (partition by plain_key, is_of_judged_stage) > 1
+        or (not is_of_judged_stage and bool_or(is_of_judged_stage) over (partition by plain_key)) as has_same_key,
         min(plain_key) over same_load <> max(plain_key) over same_load as is_load_ambiguous,
-        (select count(distinct device) from with_device) as device_count
+        count(distinct device) over of_stage as device_count
     from keyed
-    window same_load as (partition by variant, device, greatest(batch, concurrency))
+    -- what another stage ran names nothing anew: the judged stage's keys and labels stay when a confirmation comes
+    window
+        of_stage as (partition by is_of_judged_stage),
+        same_load as (partition by variant, device, greatest(batch, concurrency), is_of_judged_stage)
 )
 select
-    * exclude (plain_key, same_key_count, is_load_ambiguous, device_count),
+    * exclude (plain_key, has_same_key, is_load_ambiguous, device_count),
     -- two machines, engines or caches under one plain key are told apart by a digest
-    plain_key || case when same_key_count > 1 then '~' || configuration_id[1:6] else '' end as configuration_key,
+    plain_key || case when has_same_key then '~' || configuration_id[1:6] else '' end as configuration_key,
     case when device_count > 1 then device || ' · ' else '' end
     || variant || ' · ' || case
         when is_load_ambiguous then 'b' || batch || ' c' || concurrency else cast(greatest(batch, concurrency) as varchar)
     end
-    || case when same_key_count > 1 then ' · ' || configuration_id[1:6] else '' end as label
+    || case when has_same_key then ' · ' || configuration_id[1:6] else '' end as label
 from counted
 order by first_begun, configuration_id
