@@ -15,7 +15,7 @@ from collector.contract.protocol import Lock, documents_digest, lock_digests, ru
 from collector.contract.texts import TextsHeader, decode_text, texts_path
 
 from .load import Store, open_records, two_contents
-from .locks import locked_documents
+from .locks import stored_documents
 from .sql_files import CHECKS, check_file
 
 _EDITED = "restore the file from a copy; a line changed after writing is no evidence"
@@ -96,7 +96,7 @@ def _header(store: Store, report: chain.FileReport) -> Iterator[Finding]:
     if (header.protocol_id, header.plan_id) != ids or (lock.protocol_id, lock.plan_id) != ids:
         message = f"protocol_id {header.protocol_id[:12]}… or plan_id is not the digest of the lock in the header"
         yield Finding(report.path, 1, "protocol-digest", message, _EDITED)
-    documents = locked_documents(report.path)
+    documents = stored_documents(store, report)
     if documents_digest(documents) != lock.trial.documents_digest:
         message = f"the run's {len(documents)} document records are not the documents that the protocol was frozen with"
         yield Finding(report.path, 1, "documents-digest", message, _EDITED)

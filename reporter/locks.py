@@ -1,4 +1,4 @@
-"""The lock as a run file carries it: the header's part, and the documents from their records."""
+"""The lock as a run carries it: the header's part, and the documents from their records, out of a store or a file."""
 
 from __future__ import annotations
 
@@ -6,11 +6,25 @@ from pathlib import Path
 
 import msgspec
 
+from collector.contract.chain import FileReport
 from collector.contract.protocol import Lock, LockedDocument
 from collector.contract.records import Document, Header, decode_record
 
+from .load import Store
+
 _DOCUMENT = b'{"kind":"document"'
 _FIELDS = LockedDocument.__struct_fields__
+
+
+def stored_documents(store: Store, report: FileReport) -> list[LockedDocument]:
+    """Return the documents of one file's lock, sorted by id, from the records that the store holds of it."""
+    listed = ", ".join(_FIELDS)
+    rows = store.con.execute(
+        f"select {listed} from records where kind = 'document' and starts_with(parse_filename(file), ?) "
+        "qualify row_number() over (partition by document_id order by seq, file_row) = 1 order by document_id",
+        [report.sha256],
+    ).fetchall()
+    return [LockedDocument(**dict(zip(_FIELDS, row, strict=True))) for row in rows]
 
 
 def locked_documents(path: Path) -> list[LockedDocument]:
