@@ -190,6 +190,34 @@ def pdf(
     _exit_where_newer(dossier)
 
 
+@main.command()
+@click.argument("samples", nargs=-1, required=True, type=click.Path(path_type=Path))
+@AS_OF
+@LANG
+@click.option(
+    "--attach", "attached", multiple=True, type=click.Choice(["texts"]),
+    help="Publish also the texts: prompts, expected values, answers and the key of their hashes.",
+)  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Folder to write, e.g. public.")
+def site(samples: tuple[Path, ...], as_of: dt.date | None, lang: str, attached: tuple[str, ...], out: Path) -> None:
+    """Write a site over the campaigns in SAMPLES: an index, and each dossier with its PDF, records and data.
+
+    A sample is a campaign folder (campaign.toml beside runs/) or a folder of such folders. OUT is replaced whole; it
+    must be new, empty or a site that this command wrote. Nothing of the texts is published unless --attach texts.
+
+    Exit code 0: all campaigns are there, 1: one could not be read (the index says why) or is incomplete.
+
+    Example: reporter site sample_runs -o public
+    """
+    from reporter.site import write_site
+
+    built = write_site(samples, out, lang=lang, as_of=as_of, with_texts="texts" in attached)
+    for note in built.notes:
+        click.echo(note, err=True)
+    click.echo(built.index_path)
+    raise click.exceptions.Exit(int(ExitCode.FINDINGS if built.has_faults else ExitCode.FINE))
+
+
 def _dossier(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None) -> Dossier:
     """Return the dossier; a candidate that fits no record is told on stderr, with its line."""
     from collector.contract.campaign_file import read_campaign

@@ -42,16 +42,21 @@ def write_html(dossier: Dossier, out: Path, *, lang: str = "en", words: Words | 
 
 
 def _write_assets(dossier: Dossier, assets: Path, lang: str) -> None:
+    write_styles(assets)
+    (assets / DOSSIER_JSON).write_bytes(dossier_json(dossier))
+    if dossier.has_example_prices:
+        (assets / "watermark.svg").write_text(watermark(Translator(lang)), encoding="utf-8")
+
+
+def write_styles(assets: Path, *, extra: Sequence[str] = ()) -> None:
+    """Write the style sheets of a page, and its fonts with their licence."""
     source = data_dir("templates")
     (assets / "fonts").mkdir(parents=True, exist_ok=True)
-    for name in STYLES:
+    for name in (*STYLES, *extra):
         shutil.copyfile(source / "css" / name, assets / name)
     for font in sorted((source / "fonts").glob("*.woff2")):
         shutil.copyfile(font, assets / "fonts" / font.name)
     shutil.copyfile(source / "fonts" / "Inter-OFL.txt", assets / "fonts" / "Inter-OFL.txt")
-    (assets / DOSSIER_JSON).write_bytes(dossier_json(dossier))
-    if dossier.has_example_prices:
-        (assets / "watermark.svg").write_text(watermark(Translator(lang)), encoding="utf-8")
 
 
 def write_pdf(

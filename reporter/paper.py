@@ -180,16 +180,17 @@ def _listed(file: AttachedFile, translator: Translator) -> Attached:
     digest = hashlib.sha256(file.content).hexdigest()
     relationship = translator.text(N_("source") if file.relationship == "Source" else N_("data"))
     size = translator.number(len(file.content)) + " " + translator.text(N_("bytes"))
-    return Attached(file.name, size, digest, _media_type(file.name), relationship)
+    return Attached(file.name, size, digest, media_type(file.name), relationship)
 
 
-def _media_type(name: str) -> str:
+def media_type(name: str) -> str:
+    """Return the media type by a file's name; the three of our own come first."""
     return MEDIA_TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
 
 
 def _attachment(weasyprint: Any, file: AttachedFile, issued: dt.datetime) -> Any:
-    for suffix, media_type in MEDIA_TYPES.items():
-        mimetypes.add_type(media_type, suffix)
+    for suffix, kind in MEDIA_TYPES.items():
+        mimetypes.add_type(kind, suffix)
     return weasyprint.Attachment(
         string=file.content,
         name=file.name,

@@ -53,6 +53,15 @@ class Attached(NamedTuple):
     sha256: str
     media_type: str
     relationship: str
+    href: str = ""
+    """Where the file lies, relative to the page; empty where it is inside the document."""
+
+
+class SiteLinks(NamedTuple):
+    """What a page inside a site leads to: the index, and the same dossier as PDF where there is one."""
+
+    home: str
+    pdf: str | None
 
 
 class PackageNote(NamedTuple):
@@ -260,11 +269,12 @@ def render(
     unprintable: Sequence[str] = (),
     density: int = 0,
     only_decision: bool = False,
+    site: SiteLinks | None = None,
 ) -> str:
     """Return the whole page.
 
     assets: folder of style sheets, fonts and data, relative to the page. unprintable: characters that no shipped font
-    holds, named in a notice. only_decision: page one alone, to see whether it fits.
+    holds, named in a notice. only_decision: page one alone, to see whether it fits. site: links of a page in a site.
     """
     view = View(dossier, Translator(lang), words or shipped_words(), medium, density)
     template = _environment(view).get_template("dossier.html.j2")
@@ -277,6 +287,7 @@ def render(
         unprintable=unprintable,
         lang=lang,
         only_decision=only_decision,
+        site=site,
     )
 
 
@@ -286,8 +297,9 @@ def short_source(source: str) -> str:
     return f"{run_id[:8]}:{seq}"
 
 
-def _environment(view: View) -> Environment:
-    environment = Environment(
+def environment(translator: Translator) -> Environment:
+    """Return what renders the templates in one language: escaping is on, an unknown name is an error."""
+    made = Environment(
         loader=FileSystemLoader(data_dir("templates")),
         autoescape=True,
         undefined=StrictUndefined,
@@ -295,9 +307,14 @@ def _environment(view: View) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.install_gettext_translations(view.tr.catalog, newstyle=True)  # type: ignore[attr-defined]
-    environment.globals.update(col=column)
-    environment.filters.update(
+    made.install_gettext_translations(translator.catalog, newstyle=True)  # type: ignore[attr-defined]
+    return made
+
+
+def _environment(view: View) -> Environment:
+    made = environment(view.tr)
+    made.globals.update(col=column)
+    made.filters.update(
         word=view.text.word,
         date=view.tr.date,
         moment=view.tr.moment,
@@ -307,4 +324,4 @@ def _environment(view: View) -> Environment:
         say=view.say,
         trace=short_source,
     )
-    return environment
+    return made
