@@ -14,7 +14,8 @@ import click
 from collector.contract.errors import DossierError, ExitCode
 
 if TYPE_CHECKING:
-    from collector.runner import RunReport
+    from collector.freeze import FrozenProtocol
+    from collector.runner import RunOptions, RunReport
 
 
 class Commands(click.Group):
@@ -43,18 +44,49 @@ def main() -> None:
     "--kind", type=click.Choice(["extraction"]), default="extraction", show_default=True, help="Kind of task."
 )
 @click.option("--model", default=None, help="Hugging Face id or folder to write into the protocol.")
-def init(folder: Path, kind: str, model: str | None) -> None:
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path),
+    default=None,
+    help="Your documents: a folder of .txt and .md files, which gets a labelling sheet; or a .csv or .jsonl file.",
+)
+@click.option("--permission", default=None, help="With --from: who permits the use of the documents, written where.")
+@click.option("--review", default=None, help="With --from: how the expected values were reviewed, by whom and when.")
+def init(
+    folder: Path, kind: str, model: str | None, source: Path | None, permission: str | None, review: str | None
+) -> None:
     """Write a protocol, a campaign and documents into DIR, ready to run as they are.
 
-    Nothing that is there already is overwritten.
+    With --from, the documents are yours: `collector check` then says what is still to be labelled and written. Nothing
+    that is there already is overwritten.
 
-    Example: collector init trial
+    Example: collector init trial --from my-invoices/
     """
     from collector.init import init_folder
 
-    for path in init_folder(folder, kind=kind, model=model):
-        click.echo(path)
+    if source is not None:
+        _init_from(folder, source, kind=kind, model=model, permission=permission, review=review)
+    elif permission is not None or review is not None:
+        raise click.UsageError("--permission and --review speak of your own documents: name them with --from")
+    else:
+        for path in init_folder(folder, kind=kind, model=model):
+            click.echo(path)
     click.echo(f"next: collector check {folder / 'protocol.toml'}", err=True)
+
+
+def _init_from(
+    folder: Path, source: Path, *, kind: str, model: str | None, permission: str | None, review: str | None
+) -> None:
+    from collector.init_from import init_from
+
+    if kind != "extraction":
+        raise click.UsageError("--from makes trials of kind extraction")
+    written = init_from(folder, source, model=model, statements={"permission": permission, "review": review})
+    for path in written.paths:
+        click.echo(path)
+    for notice in written.notices:
+        click.echo(notice, err=True)
 
 
 @main.command()
@@ -270,16 +302,76 @@ def run(
 
     Example: collector run trial/protocol.toml --out runs/ --stop-after 2h
     """
-    from collector.clock import SystemClock
     from collector.freeze import read_frozen
-    from collector.machine import ThisMachine
-    from collector.processes import ProcessWorkerFactory, source_commit
-    from collector.runner import Run, RunOptions
+    from collector.processes import source_commit
+    from collector.runner import RunOptions
 
     frozen = read_frozen(protocol, campaign)
     options = RunOptions(
         device=device, only=variants, is_resuming=resume, stop_after_s=stop_after, commit=source_commit()
     )
+    _measure(frozen, options, out, as_json=as_json, acknowledged=acknowledged)
+
+
+@main.command()
+@click.argument("protocol", type=click.Path(path_type=Path))
+@click.option(
+    "--choice", type=click.Path(path_type=Path), required=True, help="What `reporter choose` wrote: choice.json."
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the records.")
+@click.option("--resume", is_flag=True, help="Continue the open look in --out; it stays the same look.")
+@click.option("--stop-after", type=duration_s, metavar="DURATION", default=None, help="Stop after this time, e.g. 2h.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 ...")
+@click.option(
+    "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def confirm(
+    protocol: Path,
+    choice: Path,
+    out: Path,
+    resume: bool,
+    stop_after: float | None,
+    device: str,
+    campaign: Path | None,
+    as_json: bool,
+) -> None:
+    """Put the choice to the test documents of a frozen PROTOCOL: the reference and the chosen configuration, once.
+
+    Every start without --resume is a look at the test documents and is counted, over the files in --out. Give the
+    folder that holds all runs of this protocol. After a second look the test set is validation.
+
+    Example: collector confirm trial/protocol.toml --choice choice.json --out runs/
+    """
+    from collector.confirm import REFERENCE_RUNS, prepare_look, read_choice, warning_before
+    from collector.environment import resolve_device
+    from collector.freeze import read_frozen
+    from collector.machine import ThisMachine
+    from collector.processes import source_commit
+    from collector.runner import RunOptions
+
+    frozen = read_frozen(protocol, campaign)
+    engine = frozen.lock.plan.engine
+    detected = ThisMachine().detect(resolve_device(device, engine.name), threads=engine.threads)
+    look = prepare_look(read_choice(choice), frozen.lock, detected, out, is_resuming=resume)
+    if (warning := warning_before(look)) is not None:
+        click.echo(f"warning: {warning}", err=True)
+    options = RunOptions(
+        stage="test", device=device, configurations=look.configurations, reference_runs=REFERENCE_RUNS,
+        opening=look.opening, is_resuming=resume, stop_after_s=stop_after, commit=source_commit(),
+    )  # fmt: skip
+    _measure(frozen, options, out, as_json=as_json)
+
+
+def _measure(
+    frozen: FrozenProtocol, options: RunOptions, out: Path, *, as_json: bool, acknowledged: Path | None = None
+) -> None:
+    """Run what the options say, print what was done, and exit by how it went."""
+    from collector.clock import SystemClock
+    from collector.machine import ThisMachine
+    from collector.processes import ProcessWorkerFactory
+    from collector.runner import Run
+
     with ProgressLines() as progress, stopping_on_signals() as received:
         report = Run(
             frozen,

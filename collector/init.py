@@ -37,8 +37,8 @@ def init_folder(
     if existing:
         raise DossierError(f"{existing[0]} is there already", next_step="name another folder; nothing was written")
     texts = {
-        "protocol.toml": _protocol(folder, model),
-        "campaign.toml": _campaign(device or detected_device(), today or dt.datetime.now(dt.UTC).date()),
+        "protocol.toml": protocol_text(folder, model),
+        "campaign.toml": campaign_text(device, today),
         "documents.jsonl": starter_text("documents.jsonl"),
     }
     try:
@@ -58,7 +58,8 @@ def detected_device() -> str:
     return detect(resolve_device("auto", "transformers")).devices[0].device_name
 
 
-def _protocol(folder: Path, model: str | None) -> str:
+def protocol_text(folder: Path, model: str | None) -> str:
+    """Return the starter's protocol with this model; a folder is written relative to the trial's."""
     text = starter_text("protocol.toml")
     if model is None:
         return text
@@ -66,7 +67,9 @@ def _protocol(folder: Path, model: str | None) -> str:
     return text.replace(_MODEL_LINE, f"id = {json.dumps(name, ensure_ascii=False)}")
 
 
-def _campaign(device: str, today: dt.date) -> str:
+def campaign_text(device: str | None, today: dt.date | None) -> str:
+    """Return the starter's campaign with this device (default: as detected) and this day (default: today, UTC)."""
+    device, today = device or detected_device(), today or dt.datetime.now(dt.UTC).date()
     values = {
         '"@DEVICE@"': json.dumps(device, ensure_ascii=False),
         '"@TODAY@"': today.isoformat(),

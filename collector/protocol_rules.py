@@ -79,7 +79,8 @@ def _statements(protocol: Protocol, say: Say) -> Iterable[Finding]:
         ),
         ("review", protocol.workload.review, "say how the expected values were reviewed: by whom or what, and when"),
     ):
-        if text.strip().casefold() in _PLACEHOLDER_WORDS:
+        is_to_be_written = text.strip().casefold().startswith("todo")
+        if is_to_be_written or text.strip().casefold() in _PLACEHOLDER_WORDS:
             yield say(f"workload.{name}", f"missing-{name}", f"`workload.{name}` says {shown(text)}", next_step)
 
 

@@ -1,0 +1,251 @@
+"""`init --from`: a trial around one's own documents, which `check` refuses until they are labelled and spoken for."""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from collector.cli import main
+from collector.clock import FakeClock
+from collector.contract.errors import DossierError, Refused
+from collector.freeze import freeze
+from collector.init_from import Written, init_from
+from collector.labelling import TextFile, length_classes, proposed_roles
+from collector.protocol_check import check_protocol, load_protocol
+
+TODAY = dt.date(2026, 11, 30)
+SPOKEN_FOR = {"permission": "the owner, letter of 2026-01-02", "review": "two readers, 2026-01-03"}
+
+
+def texts(folder: Path, count: int = 12) -> Path:
+    folder.mkdir()
+    for number in range(count):
+        (folder / f"bill {number}.txt").write_text(f"Bill {number}\n" + "line\n" * number, encoding="utf-8")
+    return folder
+
+
+def write(folder: Path, source: Path, **statements: str) -> Written:
+    return init_from(folder, source, statements=statements, device="d", today=TODAY)
+
+
+def sheet(folder: Path) -> list[dict[str, str]]:
+    with (folder / "documents.csv").open(encoding="utf-8-sig", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def label(folder: Path, values: dict[str, str]) -> None:
+    rows = [{**row, **values} for row in sheet(folder)]
+    with (folder / "documents.csv").open("w", encoding="utf-8-sig", newline="") as stream:
+        writer = csv.DictWriter(stream, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def rules(folder: Path) -> list[str]:
+    return [finding.rule for finding in check_protocol(folder / "protocol.toml", with_tokenizer=False)]
+
+
+def test_a_folder_of_texts_becomes_a_trial_that_freezes_once_it_is_labelled_and_spoken_for(tmp_path: Path) -> None:
+    source = texts(tmp_path / "bills")
+    folder = tmp_path / "trial"
+    result = CliRunner().invoke(main, ["init", str(folder), "--from", str(source)])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.split() == [
+        str(folder / name) for name in ("protocol.toml", "campaign.toml", "documents.csv", "documents")
+    ]
+    checked = CliRunner().invoke(main, ["check", str(folder / "protocol.toml"), "--no-tokens"])
+    assert checked.exit_code == 1
+    assert "documents.csv:2: [unlabelled] 36 cells are not labelled yet, in 12 of 12 documents" in checked.stdout
+    assert "document 'bill 0.txt', column `expected.date`" in checked.stdout
+    with pytest.raises(Refused) as refused:
+        freeze(folder / "protocol.toml", campaign=None, clock=FakeClock(), with_tokenizer=False)
+    assert [one.rule for one in refused.value.findings] == ["unlabelled", "missing-permission", "missing-review"]
+
+    label(folder, {"expected.date": "2026-01-02", "expected.amount": "null", "expected.category": "food"})
+    assert rules(folder) == ["missing-permission", "missing-review"]
+    text = (folder / "protocol.toml").read_text()
+    (folder / "protocol.toml").write_text(text.replace('"TODO: write', '"I, the owner, write'))
+    assert rules(folder) == []
+    (source / "bill 0.txt").unlink()  # the trial has its own copy
+    assert freeze(folder / "protocol.toml", campaign=None, clock=FakeClock(), with_tokenizer=False).documents
+
+
+def test_the_copied_texts_are_the_originals_byte_by_byte(tmp_path: Path) -> None:
+    source = tmp_path / "bills"
+    (source / "2025").mkdir(parents=True)
+    (source / "2025" / "é.md").write_bytes(b"\xef\xbb\xbf# Bill\r\n5 EUR\r\n")
+    (source / "scan.pdf").write_bytes(b"%PDF")
+    written = write(tmp_path / "trial", source)
+    assert (tmp_path / "trial/documents/2025/é.md").read_bytes() == (source / "2025" / "é.md").read_bytes()
+    (row,) = sheet(tmp_path / "trial")
+    assert (row["id"], row["file"], row["role"]) == ("2025/é.md", "documents/2025/é.md", "validation")
+    assert any("scan.pdf" in notice for notice in written.notices)
+
+
+def test_check_names_the_columns_that_changed_fields_leave_missing_or_unknown(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    write(folder, texts(tmp_path / "bills"), **SPOKEN_FOR)
+    text = (folder / "protocol.toml").read_text()
+    (folder / "protocol.toml").write_text(text.replace('name = "amount"', 'name = "total"'))
+    findings = check_protocol(folder / "protocol.toml", with_tokenizer=False)
+    assert [(one.rule, one.line) for one in findings] == [
+        ("unknown-column", 1),
+        ("missing-column", 1),
+        ("unlabelled", 2),
+    ]
+    assert "`expected.amount`" in findings[0].message
+    assert "`expected.total`" in findings[1].message
+
+
+def test_roles_are_about_10_30_and_60_percent_and_a_further_file_reshuffles_none() -> None:
+    names = [f"document {number}.txt" for number in range(2000)]
+    before = proposed_roles(names)
+    counts = Counter(before.values())
+    assert 150 < counts["development"] < 250
+    assert 540 < counts["validation"] < 660
+    after = proposed_roles(["another.txt", *names, "zzz.txt"])
+    assert all(after[name] == role for name, role in before.items())
+    for count in range(1, 30):
+        assert "validation" in proposed_roles(names[:count]).values()
+
+
+def test_length_classes_are_thirds_of_length_and_equal_lengths_are_one_class() -> None:
+    def classes(*characters: int) -> list[str]:
+        found = length_classes([TextFile(Path("x"), str(index), size) for index, size in enumerate(characters)])
+        return list(found.values())
+
+    assert classes(10, 20, 30, 40, 50, 60) == ["short", "short", "usual", "usual", "long", "long"]
+    assert classes(7) == ["usual"]
+    assert set(classes(5, 5, 5, 5)) == {"usual"}
+    assert classes(90, 1, 50) == ["long", "short", "usual"]
+
+
+@pytest.mark.parametrize(
+    ("name", "raw", "said"),
+    [
+        ("old.txt", "café".encode("cp1252"), "iconv -f CP1252"),
+        ("wide.txt", "café".encode("utf-16"), "UTF-16"),
+        ("blank.md", b" \n", "blanks only"),
+    ],
+)
+def test_texts_that_cannot_be_read_are_refused_before_anything_is_written(
+    tmp_path: Path, name: str, raw: bytes, said: str
+) -> None:
+    source = texts(tmp_path / "bills", 2)
+    (source / name).write_bytes(raw)
+    with pytest.raises(Refused) as refused:
+        write(tmp_path / "trial", source)
+    assert name in str(refused.value)
+    assert said in str(refused.value)
+    assert not (tmp_path / "trial").exists()
+
+
+def test_a_folder_without_texts_and_an_absent_one_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(Refused, match=r"no \.txt or \.md file"):
+        write(tmp_path / "trial", tmp_path / "empty")
+    with pytest.raises(DossierError, match="does not exist"):
+        write(tmp_path / "trial", tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["protocol.toml", "documents.csv", "documents.jsonl", "documents"])
+def test_nothing_is_overwritten(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "trial"
+    folder.mkdir()
+    (folder / name).write_text("mine")
+    with pytest.raises(DossierError, match="there already"):
+        write(folder, texts(tmp_path / "bills"))
+    assert [path.name for path in folder.iterdir()] == [name]
+
+
+def test_texts_that_lie_in_the_trials_own_folder_already_are_used_there(tmp_path: Path) -> None:
+    (tmp_path / "trial").mkdir()
+    source = texts(tmp_path / "trial" / "documents")
+    write(tmp_path / "trial", source, **SPOKEN_FOR)
+    assert rules(tmp_path / "trial") == ["unlabelled"]
+
+
+BILLS: list[dict[str, Any]] = [
+    {"id": f"b{number}", "role": "validation" if number % 2 else "test", "text": f"Bill {number}",
+     "expected": {"due": f"0{number + 1}.02.2026", "total": f"{number},50 EUR", "number": f"00{number}",
+                  "kind": "water" if number % 3 else "power"}}
+    for number in range(6)
+]  # fmt: skip
+
+
+def test_a_jsonl_file_of_labelled_documents_gets_a_task_drafted_from_its_expected_values(tmp_path: Path) -> None:
+    source = tmp_path / "mine.jsonl"
+    source.write_text("".join(json.dumps(bill) + "\n" for bill in BILLS))
+    written = write(tmp_path / "trial", source, **SPOKEN_FOR)
+    assert (tmp_path / "trial" / "documents.jsonl").read_bytes() == source.read_bytes()
+    assert any("due, total, number, kind" in notice for notice in written.notices)
+    assert rules(tmp_path / "trial") == []
+    protocol = load_protocol(tmp_path / "trial" / "protocol.toml").protocol
+    assert [(rule.name, rule.type, rule.labels) for rule in protocol.task.fields] == [
+        ("due", "date", []), ("total", "money", []), ("number", "text", []), ("kind", "label", ["power", "water"]),
+    ]  # fmt: skip
+    assert '"due": "...", "total": "..."' in protocol.task.prompt
+    assert "power, water" in protocol.task.system
+    assert protocol.workload.permission == SPOKEN_FOR["permission"]
+    assert protocol.name == "trial"
+
+
+def test_documents_with_the_starters_fields_keep_its_task(tmp_path: Path) -> None:
+    expected = {"date": "2026-01-02", "amount": "5", "category": "food"}
+    source = tmp_path / "mine.jsonl"
+    source.write_text("".join(json.dumps({**bill, "expected": expected}) + "\n" for bill in BILLS))
+    written = write(tmp_path / "trial", source, **SPOKEN_FOR)
+    assert written.notices == []
+    task = load_protocol(tmp_path / "trial" / "protocol.toml").protocol.task
+    assert [rule.name for rule in task.fields] == ["date", "amount", "category"]
+
+
+def test_a_csv_file_is_taken_over_with_the_texts_that_it_names(tmp_path: Path) -> None:
+    source = tmp_path / "mine"
+    (source / "in").mkdir(parents=True)
+    (source / "in" / "a.txt").write_text("Bill A")
+    (source / "b.txt").write_text("Bill B")
+    (source / "labels.csv").write_text(
+        "id;role;file;expected.due\na;validation;in/a.txt;2026-01-02\nb;test;b.txt;null\n"
+    )
+    write(tmp_path / "trial", source / "labels.csv", **SPOKEN_FOR)
+    assert [row["file"] for row in sheet(tmp_path / "trial")] == ["documents/in/a.txt", "documents/b.txt"]
+    assert rules(tmp_path / "trial") == []
+    loaded = load_protocol(tmp_path / "trial" / "protocol.toml")
+    assert [one.text for one in loaded.documents] == ["Bill A", "Bill B"]
+    (source / "labels.csv").write_text("id,role,file,expected.due\na,test,in/gone.txt,null\n")
+    with pytest.raises(Refused, match=r"in/gone\.txt"):
+        write(tmp_path / "other", source / "labels.csv", **SPOKEN_FOR)
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_folder_with_its_own_sheet_keeps_its_labels(tmp_path: Path) -> None:
+    source = tmp_path / "mine"
+    source.mkdir()
+    (source / "a.txt").write_text("Bill A")
+    (source / "documents.csv").write_text("id,role,file,expected.due\na,validation,a.txt,2026-01-02\n")
+    write(tmp_path / "trial", source, **SPOKEN_FOR)
+    assert rules(tmp_path / "trial") == []
+
+
+def test_the_rule_for_a_subset_stays_only_where_documents_name_the_subset(tmp_path: Path) -> None:
+    for name, subsets in (("plain", []), ("critical", ["critical"])):
+        source = tmp_path / f"{name}.jsonl"
+        source.write_text("".join(json.dumps({**bill, "subsets": subsets}) + "\n" for bill in BILLS))
+        write(tmp_path / name, source, **SPOKEN_FOR)
+        gates = load_protocol(tmp_path / name / "protocol.toml").protocol.gates
+        assert [gate.subset for gate in gates.subsets] == subsets
+        assert gates.max_lost_points is not None
+
+
+def test_statements_without_documents_are_refused(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["init", str(tmp_path / "t"), "--permission", "me"])
+    assert result.exit_code == 2
+    assert "--from" in result.stderr
