@@ -1,8 +1,9 @@
 """The child: loads one variant, warms up, measures, and streams events to its parent; it writes no file.
 
 Phases have the same boundaries for every engine and variant. load: from creating the engine (its libraries' imports
-included) to the end of `load()`. warmup: encoding every prompt and answering the warm-up requests. measure: from asking
-for the first measured request to the last answer. What was loaded is read back between phases, outside all of them.
+included) to the end of `load()`. warmup: encoding every prompt and answering the warm-up requests; with batches also
+the self-check, whose answers are warm-up requests too. measure: from asking for the first measured request to the last
+answer. What was loaded is read back between phases, outside all of them.
 
 All stamps of a pass count from one origin, the worker's first look at its monotonic clock, before load. Encoding an
 event and writing it to the pipe happens between an answer's `done` stamp and the next request's `sent` stamp: it is
@@ -20,19 +21,21 @@ import faulthandler
 import gc
 import os
 import signal
-import statistics
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from collector.batch_check import compared, require_answers
 from collector.clock import Clock, SystemClock
 from collector.contract.digests import text_hmac
 from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Reading, Request
 from collector.contract.records.base import MissingReason, ObservedAt, Phase
+from collector.decode_steps import DecodeSteps, row_steps
 from collector.engines.base import Answer, EncodedPrompt, Engine
 from collector.events import (
     Answered,
@@ -78,8 +81,9 @@ class JobRun:
         self._phase: Phase = "load"
         self._is_phase_open = False
         self._origin_ns = 0
-        self._medians_ns: list[int] = []
-        self._token_steps = 0
+        self._steps = DecodeSteps(batch=job.batch)
+        self._batches_before = 0
+        self._tries: Counter[str] = Counter()
         self._engine: Engine | None = None
         self._prompts: list[EncodedPrompt] = []
 
@@ -101,7 +105,11 @@ class JobRun:
                 yield from self._last_words()
                 yield failed
                 return
-        yield Finished(is_steady=is_steady(self._medians_ns), live_row_steps=self._token_steps)
+        live_rows = self._steps.live_rows()
+        yield Finished(
+            is_steady=is_steady(self._steps.gap_medians_ns()), live_row_steps=row_steps(live_rows),
+            live_row_histogram=live_rows,
+        )  # fmt: skip
 
     def _in_phase(self, phase: Phase, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
         self._phase = phase
@@ -121,6 +129,8 @@ class JobRun:
     def _load(self) -> Iterator[Event]:
         self._engine = self._create()
         self._engine.load()
+        if self._job.batch > 1:
+            self._engine.padding()  # what cannot be padded is refused before anything runs
         yield from ()
 
     def _observed(self, observed_at: ObservedAt) -> Iterator[Event]:
@@ -133,10 +143,34 @@ class JobRun:
     def _warm_up(self) -> Iterator[Event]:
         warmup = self._loaded.encode(self._job.warmup)
         self._prompts = self._loaded.encode(self._job.measure)
-        for answer in self._loaded.answers(warmup, "warmup") if warmup else ():
+        if warmup:
+            yield from self._kept(warmup, self._job.batch, {})
+        if self._job.batch > 1 and self._job.check:
+            yield from self._check_batch()
+
+    def _kept(self, prompts: list[EncodedPrompt], batch: int, found: dict[str, Answer]) -> Iterator[Event]:
+        """Answer prompts whose records are kept and never counted, and put the answers into `found`."""
+        answered = 0
+        for answer in self._loaded.answers(prompts, "warmup", batch):
+            found[answer.prompt.document_id] = answer
             record, texts = self._request(answer, "warmup")
             yield Recorded(record=record, texts=texts)
             yield from self._request_failure(answer, "warmup")
+            answered = answer.batch_number + 1
+        if batch > 1:
+            self._batches_before += answered
+
+    def _check_batch(self) -> Iterator[Event]:
+        prompts = self._loaded.encode(self._job.check)
+        alone: dict[str, Answer] = {}
+        together: dict[str, Answer] = {}
+        yield from self._kept(prompts, 1, alone)
+        yield from self._kept(prompts, self._job.batch, together)
+        check = compared(alone, together, padding=self._loaded.padding(), batch=self._job.batch)
+        yield Recorded(
+            record=msgspec.structs.replace(check, pass_id=self._job.pass_id, variant_id=self._job.variant_id)
+        )
+        require_answers(check)
 
     def _measure(self) -> Iterator[Event]:
         was_collecting = gc.isenabled()
@@ -151,14 +185,13 @@ class JobRun:
 
     def _measured(self) -> Iterator[Event]:
         due = {prompt.document_id for prompt in self._prompts}
-        for answer in self._loaded.answers(self._prompts, "measure"):
+        self._batches_before = 0
+        for answer in self._loaded.answers(self._prompts, "measure", self._job.batch):
             document_id = answer.prompt.document_id
             if document_id not in due:
                 raise RuntimeError(f"the engine answered {document_id!r}, which was answered already or never asked")
             due.remove(document_id)
-            if answer.gaps_ns:
-                self._medians_ns.append(statistics.median_low(answer.gaps_ns))
-            self._token_steps += answer.output_tokens or 0
+            self._steps.take(answer)
             record, texts = self._request(answer, "measure")
             yield Answered(record=record, answer_text=_clean(answer.text), texts=texts)
             yield from self._request_failure(answer, "measure")
@@ -173,13 +206,16 @@ class JobRun:
             self._text("prompt", storable(prompt.rendered), prompt.document_id),
             self._text("token_ids", tokens, prompt.document_id),
         ]
+        try_index = self._tries[prompt.document_id] if phase == "warmup" else 0
+        self._tries[prompt.document_id] += 1
         answer_hmac = None
         if answer.text is not None:
             texts.append(self._text("answer", storable(answer.text), prompt.document_id))
             answer_hmac = texts[-1].hmac
         record = Request(
-            pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, is_final=True,
-            batch_row=answer.batch_row, intended_ns=max(0, answer.intended_ns - self._origin_ns),
+            pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, try_index=try_index, is_final=True,
+            batch_row=answer.batch_row, batch_number=self._batches_before + answer.batch_number,
+            padding_tokens=answer.padding_tokens, intended_ns=max(0, answer.intended_ns - self._origin_ns),
             sent_ns=self._offset(answer.sent_ns), first_token_ns=self._offset(answer.first_token_ns),
             last_token_ns=self._offset(answer.last_token_ns), done_ns=self._offset(answer.done_ns),
             prompt_tokens=len(prompt.token_ids), output_tokens=answer.output_tokens,
@@ -247,6 +283,7 @@ def _reasons(answer: Answer) -> dict[str, MissingReason]:
     return {
         **dict.fromkeys(stamps, never),
         "first_chunk_ns": "not_applicable",
+        "padding_tokens": "not_applicable",
         "reasoning_tokens": "not_exposed_by_engine",
         "cached_tokens": "not_exposed_by_engine",
     }

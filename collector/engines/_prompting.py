@@ -21,6 +21,11 @@ class TemplateEncoder:
         self._context_tokens = context_tokens
 
     @property
+    def tokenizer(self) -> Any:
+        """The library's own tokenizer, for its special tokens."""
+        return self._tokenizer
+
+    @property
     def has_template(self) -> bool:
         """False for a base model: its prompts are sent as plain text with the tokenizer's own start token."""
         return bool(self._tokenizer.chat_template)

@@ -1,4 +1,8 @@
-"""The scripted engine's script: strict Structs of its JSON file, and how layers of it add up to one answer."""
+"""The scripted engine's script: strict Structs of its JSON file, and how layers of it add up to one answer.
+
+Passes are addressed by their label: `fp32/1/1` is variant, repetition, attempt; with batches it is `fp32~b4/1/1`. So
+`fp32/*` matches requests one at a time only, `fp32~b*` every batch, and `fp32*` both.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,8 @@ class AnswerScript(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     text: str | UnsetType | None = UNSET
     """The whole answer; null is an answer without content."""
+    text_in_batch: str | UnsetType | None = UNSET
+    """The same for a request that runs in a batch: padding that changes an answer."""
     replace: dict[str, str | None] | UnsetType = UNSET
     """Fields put over the echoed expected values: a wrong answer without writing it out."""
     drop: list[str] | UnsetType = UNSET
@@ -45,7 +51,7 @@ class AnswerScript(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class EventScript(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Something that happens at the start of a phase, or just before a document of it is answered."""
+    """Something that happens at the start of a phase, or just before a document of it, or its batch, is answered."""
 
     at: EventAt
     document: str | None = None

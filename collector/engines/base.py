@@ -1,4 +1,4 @@
-"""What an engine is: loads one variant, says what it loaded, answers prompts one after the other."""
+"""What an engine is: loads one variant, says what it loaded, answers prompts one after the other or in batches."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collector.clock import Clock
 from collector.contract.protocol import EngineChoice, Generation, Limits, Model, VariantChoice
 from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import FailureCause, ObservedAt, Phase
+from collector.contract.records.passes import PaddingSide, PadTokenSource
 from collector.contract.records.requests import FinishReason, RequestOutcome, TokenCountSource
 
 
@@ -27,7 +28,7 @@ class EngineSetup(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     """The one in use, never `auto`: `cpu`, `cuda:0` ..."""
     pass_label: str
-    """`<variant>/<repetition>/<attempt>`: what the scripted engine's script addresses."""
+    """`<variant>[~b<batch>]/<repetition>/<attempt>`: what the scripted engine's script addresses."""
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +51,14 @@ class EncodedPrompt(msgspec.Struct, frozen=True, kw_only=True):
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One answered (or failed) request. Stamps are absolute nanoseconds of the worker's monotonic clock.
 
-    `gaps_ns` are the gaps between consecutive token stamps; the worker buckets them.
+    `gaps_ns` are the gaps between consecutive token stamps; the worker buckets them. `batch_number` counts the batches
+    of one call of `answers`. `token_ids` is what was generated, for comparing answers; it is not recorded.
     """
 
     prompt: EncodedPrompt
     batch_row: int = 0
+    batch_number: int = 0
+    padding_tokens: int | None = None
     intended_ns: int
     sent_ns: int | None = None
     first_token_ns: int | None = None
@@ -69,6 +73,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     exception_class: str | None = None
     gaps_ns: list[int] = []
     text: str | None = None
+    token_ids: list[int] = []
+
+
+class Padding(msgspec.Struct, frozen=True, kw_only=True):
+    """How an engine makes the rows of a batch equally long."""
+
+    side: PaddingSide
+    source: PadTokenSource
 
 
 class Engine(Protocol):
@@ -86,8 +98,15 @@ class Engine(Protocol):
         """Return the prompts as they will be sent: template applied once, start token once."""
         ...
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase) -> Iterator[Answer]:
-        """Yield one answer per prompt, in order of completion. A failed request is an Answer, not an exception."""
+    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
+        """Yield one answer per prompt, in order of completion. A failed request is an Answer, not an exception.
+
+        batch: how many prompts run at a time; which ones go together is the engine's to say in its flags.
+        """
+        ...
+
+    def padding(self) -> Padding:
+        """Return how batches are padded. Raises DossierError where the model has no token to pad with."""
         ...
 
 

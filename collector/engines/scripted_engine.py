@@ -2,6 +2,11 @@
 
 Nothing is simulated around it: it loads, waits, answers and dies inside a worker like any other engine. Times are kept
 by the worker's clock: the first token comes `first_token_ms` after sending, each further one `gap_ms` after the last.
+
+In a batch, neighbours in prompt length run together as in the transformers engine, and one step serves all rows: the
+first comes after the longest `first_token_ms` of its rows, each further one after the longest `gap_ms` of the rows that
+still generate. A row that its script fails generates nothing and holds up no other. Nothing is really padded: the
+padding is counted, and its token is called the tokenizer's own.
 """
 
 from __future__ import annotations
@@ -15,37 +20,25 @@ import time
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
-from json import dumps
 from pathlib import Path
 
-from msgspec import UNSET
+import msgspec
 
 from collector.clock import Clock
 from collector.contract.digests import file_sha256
 from collector.contract.errors import Finding, Refused
 from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import ObservedAt, Phase
-from collector.contract.records.requests import FinishReason
 from collector.missing import explained
 
-from ._script import (
-    AnswerScript,
-    EventScript,
-    ExpectedValues,
-    GroupScript,
-    PassScript,
-    Script,
-    VariantScript,
-    read_script,
-)
-from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Prompt
+from ._batching import batches_by_length
+from ._script import EventScript, ExpectedValues, GroupScript, PassScript, Script, VariantScript, read_script
+from ._scripted_rows import ScriptedRows
+from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Padding, Prompt
 
 _MILLISECOND_NS = 1_000_000
 _FOREVER_NS = 10 * 365 * 86_400 * 10**9
 _CHUNK_BYTES = 16 * 2**20
-DEFAULT_FIRST_TOKEN_MS = 0.0
-DEFAULT_GAP_MS = 0.0
 
 
 def script_path(setup: EngineSetup) -> Path:
@@ -105,7 +98,8 @@ class ScriptedEngine:
         self._setup = setup
         self._script = script
         self._part: PassScript = script.for_pass(setup.pass_label)
-        self._expected = expected
+        self._rows = ScriptedRows(setup, script, self._part, expected, clock)
+        self._phase: Phase | None = None
         self._clock = clock
         self._encoder = ScriptedEncoder(script.context_limit_tokens)
 
@@ -152,11 +146,31 @@ class ScriptedEngine:
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
         return self._encoder.encode(prompts)
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase) -> Iterator[Answer]:
-        self._happen(phase, None)
+    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
+        if phase != self._phase:
+            self._phase = phase
+            self._happen(phase, None)
+        if batch == 1:
+            for prompt in prompts:
+                self._happen(phase, prompt.document_id)
+                yield from self._rows.together([prompt], is_batch=False)
+            return
+        fitting: list[EncodedPrompt] = []
         for prompt in prompts:
-            self._happen(phase, prompt.document_id)
-            yield self._answer(prompt)
+            if self._rows.fits(prompt):
+                fitting.append(prompt)
+            else:
+                yield self._rows.too_long(prompt)
+        for number, rows in enumerate(batches_by_length(fitting, batch)):
+            for prompt in rows:
+                self._happen(phase, prompt.document_id)
+            longest = max(len(prompt.token_ids) for prompt in rows)
+            for row, answer in enumerate(self._rows.together(rows, is_batch=True)):
+                padding = longest - len(rows[row].token_ids)
+                yield msgspec.structs.replace(answer, batch_row=row, batch_number=number, padding_tokens=padding)
+
+    def padding(self) -> Padding:
+        return Padding(side="left", source="tokenizer")
 
     def _group(self, group: GroupScript, observed_at: ObservedAt) -> TensorGroup:
         return TensorGroup(
@@ -171,73 +185,6 @@ class ScriptedEngine:
             if event.at == phase and event.document == document_id:
                 for _ in range(event.times):
                     perform(event, self._clock)
-
-    def _answer(self, prompt: EncodedPrompt) -> Answer:
-        told = self._script.answer(self._part, prompt.document_id)
-        limits = [
-            limit for limit in (self._script.context_limit_tokens, self._setup.generation.context_limit_tokens) if limit
-        ]
-        max_new = self._setup.generation.max_new_tokens
-        now = self._clock.monotonic_ns()
-        if limits and len(prompt.token_ids) + max_new > min(limits):
-            return Answer(
-                prompt=prompt, intended_ns=now, token_count_source="scripted", finish_reason="not_started",
-                request_outcome="too_long", failure_cause="too_long",
-                failure_message=f"{len(prompt.token_ids)} + {max_new} tokens exceed the context of {min(limits)}",
-            )  # fmt: skip
-        if told.failure_cause is not UNSET and told.failure_cause is not None:
-            return Answer(
-                prompt=prompt, intended_ns=now, sent_ns=now, done_ns=now, token_count_source="scripted",
-                finish_reason="error", request_outcome="failed", failure_cause=told.failure_cause,
-                failure_message="scripted" if told.failure_message is UNSET else told.failure_message,
-                exception_class="ScriptedFailure",
-            )  # fmt: skip
-        return self._generated(prompt, told, now)
-
-    def _generated(self, prompt: EncodedPrompt, told: AnswerScript, sent_ns: int) -> Answer:
-        text = self._text(told, prompt.document_id)
-        words = (text or "").split()
-        wanted = len(words) if told.output_tokens is UNSET else told.output_tokens
-        max_new = self._setup.generation.max_new_tokens
-        finish_reason: FinishReason = "end_token" if told.finish_reason is UNSET else told.finish_reason
-        if wanted > max_new:
-            wanted, finish_reason, text = max_new, "length", " ".join(words[:max_new])
-        first_ns = round((DEFAULT_FIRST_TOKEN_MS if told.first_token_ms is UNSET else told.first_token_ms) * 1e6)
-        gap_ns = round((DEFAULT_GAP_MS if told.gap_ms is UNSET else told.gap_ms) * 1e6)
-        stamps: list[int] = []
-        give_up_ns = sent_ns + round(self._setup.limits.request_s * 1e9)
-        for index in range(wanted):
-            due_ns = sent_ns + first_ns + index * gap_ns
-            self._clock.sleep_until_ns(min(due_ns, give_up_ns))
-            if due_ns > give_up_ns:
-                return Answer(
-                    prompt=prompt, intended_ns=sent_ns, sent_ns=sent_ns, done_ns=self._clock.monotonic_ns(),
-                    first_token_ns=stamps[0] if stamps else None, last_token_ns=stamps[-1] if stamps else None,
-                    output_tokens=len(stamps), token_count_source="scripted", finish_reason="timeout",
-                    request_outcome="failed", failure_cause="timeout", gaps_ns=_gaps(stamps),
-                    failure_message=f"no answer within {self._setup.limits.request_s} s",
-                )  # fmt: skip
-            stamps.append(self._clock.monotonic_ns())
-        return Answer(
-            prompt=prompt, intended_ns=sent_ns, sent_ns=sent_ns, done_ns=self._clock.monotonic_ns(),
-            first_token_ns=stamps[0] if stamps else None, last_token_ns=stamps[-1] if stamps else None,
-            output_tokens=wanted, token_count_source="scripted", finish_reason=finish_reason,
-            request_outcome="completed", gaps_ns=_gaps(stamps), text=text,
-        )  # fmt: skip
-
-    def _text(self, told: AnswerScript, document_id: str) -> str | None:
-        if told.text is not UNSET:
-            return told.text
-        values: dict[str, str | None] = dict(self._expected.fields.get(document_id, {}))
-        if told.replace is not UNSET:
-            values |= told.replace
-        for name in [] if told.drop is UNSET else told.drop:
-            values.pop(name, None)
-        return dumps(values, ensure_ascii=False)
-
-
-def _gaps(stamps: list[int]) -> list[int]:
-    return [later - earlier for earlier, later in pairwise(stamps)]
 
 
 def perform(event: EventScript, clock: Clock) -> None:

@@ -1,4 +1,4 @@
-"""The in-process engine: any Hugging Face id, local folder or GGUF file, one request at a time.
+"""The in-process engine: any Hugging Face id, local folder or GGUF file, one request at a time or in static batches.
 
 CUDA and processor run the same code; only the device differs. HF_HUB_OFFLINE is respected by the library itself.
 torch and transformers are imported when something is loaded, never before.
@@ -9,21 +9,21 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 from collector.clock import Clock
 from collector.contract.errors import DeviceFault, DossierError, MissingDependency
 from collector.contract.records import TensorGroup, Variant
-from collector.contract.records.base import FailureCause, ObservedAt, Phase
+from collector.contract.records.base import ObservedAt, Phase
 from collector.nvidia import visible_ordinal
-from collector.worker_faults import cause_of
 
+from ._answering import Answering
 from ._artefact import Artefact, find_artefact
-from ._decode import Decoded, GreedyDecoder
+from ._batching import BATCHING, PadToken, pad_token
+from ._decode import GreedyDecoder
 from ._observe import Loaded, observe
 from ._prompting import TemplateEncoder, model_context_tokens
-from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Prompt
+from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Padding, Prompt
 
 _NEEDED = ("torch", "transformers", "accelerate", "safetensors")
 _INSTALL = "pip install 'gpu-dossier[collector]'"
@@ -40,7 +40,8 @@ def identity(setup: EngineSetup) -> EngineIdentity:
     """
     _require_packages(setup)
     flags = {name: importlib.metadata.version(name) for name in _NEEDED if name != "transformers"}
-    flags |= {"decode_loop": _DECODE_LOOP, "device": setup.device}
+    # One engine for every batch size, so that a series of batches differs in its batch alone.
+    flags |= {"decode_loop": _DECODE_LOOP, "batching": BATCHING, "device": setup.device}
     if setup.engine.threads is not None:
         flags["threads"] = str(setup.engine.threads)
     if setup.model.gguf_file is not None:
@@ -124,76 +125,29 @@ class TransformersEngine:
         """Return the prompts as sent. Done before sending, so tokenizing is in no request's time."""
         return self._loaded()[0].encoder.encode(prompts)
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase) -> Iterator[Answer]:
-        """Yield one answer per prompt, each sent when the one before is complete.
+    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
+        """Yield one answer per prompt; with a batch above 1 neighbours in prompt length run together.
 
-        Memory and device faults are raised: they end the pass. Any other fault fails its request only.
+        Memory and device faults are raised: they end the pass. Any other fault fails its request, or its batch, only.
         """
-        for prompt in prompts:
-            yield self._answer(prompt, phase)
-
-    def _answer(self, prompt: EncodedPrompt, phase: Phase) -> Answer:
         loaded, decoder = self._loaded()
-        generation = self._setup.generation
-        intended_ns = self._clock.monotonic_ns()
-        known = (loaded.encoder.context_limit_tokens(), generation.context_limit_tokens)
-        limits = [limit for limit in known if limit is not None]
-        if limits and len(prompt.token_ids) + generation.max_new_tokens > min(limits):
-            return Answer(
-                prompt=prompt, intended_ns=intended_ns, token_count_source="token_ids", finish_reason="not_started",
-                request_outcome="too_long", failure_cause="too_long",
-                failure_message=f"{len(prompt.token_ids)} prompt tokens + {generation.max_new_tokens} output tokens "
-                f"exceed the context of {min(limits)} tokens",
-            )  # fmt: skip
-        try:
-            decoded = decoder.decode(
-                prompt.token_ids,
-                max_new_tokens=generation.max_new_tokens,
-                limit_ns=round(self._setup.limits.request_s * 1e9),
-            )
-        except Exception as fault:
-            cause = cause_of(fault, phase)
-            if _ends_the_pass(fault, cause):
-                raise
-            return Answer(
-                prompt=prompt, intended_ns=intended_ns, sent_ns=intended_ns, done_ns=self._clock.monotonic_ns(),
-                token_count_source="token_ids", finish_reason="error", request_outcome="failed",
-                failure_cause=cause, failure_message=str(fault), exception_class=type(fault).__name__,
-            )  # fmt: skip
-        return self._answered(prompt, intended_ns, decoded, loaded.encoder)
+        answering = Answering(self._setup, loaded.encoder, decoder, self._clock, phase=phase)
+        if batch == 1:
+            return answering.one_by_one(prompts)
+        return answering.in_batches(prompts, batch, self._pad())
 
-    def _answered(
-        self, prompt: EncodedPrompt, intended_ns: int, decoded: Decoded, template_encoder: TemplateEncoder
-    ) -> Answer:
-        text = template_encoder.text(decoded.token_ids)
-        is_late = decoded.finish_reason == "timeout"
-        return Answer(
-            prompt=prompt,
-            intended_ns=intended_ns,
-            sent_ns=decoded.sent_ns,
-            first_token_ns=decoded.stamps_ns[0],
-            last_token_ns=decoded.stamps_ns[-1],
-            done_ns=self._clock.monotonic_ns(),
-            output_tokens=len(decoded.token_ids),
-            token_count_source="token_ids",
-            finish_reason=decoded.finish_reason,
-            request_outcome="failed" if is_late else "completed",
-            failure_cause="timeout" if is_late else None,
-            failure_message=f"no complete answer within {self._setup.limits.request_s} s" if is_late else None,
-            gaps_ns=[later - earlier for earlier, later in pairwise(decoded.stamps_ns)],
-            text=text,
-        )
+    def padding(self) -> Padding:
+        """Return that rows are padded on the left, and with which token. Raises DossierError where there is none."""
+        return Padding(side="left", source=self._pad().source)
+
+    def _pad(self) -> PadToken:
+        loaded, decoder = self._loaded()
+        return pad_token(loaded.encoder.tokenizer, decoder.end_ids, model=self._setup.model.portable_id)
 
     def _loaded(self) -> tuple[Loaded, GreedyDecoder]:
         if self._parts is None:
             raise DossierError("nothing is loaded yet", next_step="call load() before anything else")
         return self._parts
-
-
-def _ends_the_pass(fault: Exception, cause: FailureCause) -> bool:
-    """True for a fault after which further requests would only fail too: memory is gone or the device is lost."""
-    names = {kind.__name__ for kind in type(fault).__mro__}
-    return cause == "out_of_memory" or "AcceleratorError" in names or "CUDA error" in str(fault)
 
 
 def _encoder(artefact: Artefact) -> TemplateEncoder:

@@ -25,7 +25,7 @@ from collector.contract.errors import MissingDependency
 from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Reading, Request, TensorGroup, Variant
 from collector.contract.records import Warning as WarningRecord
 from collector.contract.records.base import ObservedAt, Phase
-from collector.engines.base import Answer, EncodedPrompt, Prompt
+from collector.engines.base import Answer, EncodedPrompt, Padding, Prompt
 from collector.events import (
     Answered,
     Event,
@@ -94,8 +94,8 @@ def test_stamps_count_from_the_beginning_of_the_pass(make_trial: Callable[..., A
     assert sum(requests[0].gap_counts) == 2
     assert [e.duration_ns for e in events if isinstance(e, PhaseEnded)] == [7_000_000, 4_000_000, 16_000_000]
     assert requests[0].missing == {
-        "first_chunk_ns": "not_applicable", "reasoning_tokens": "not_exposed_by_engine",
-        "cached_tokens": "not_exposed_by_engine",
+        "first_chunk_ns": "not_applicable", "padding_tokens": "not_applicable",
+        "reasoning_tokens": "not_exposed_by_engine", "cached_tokens": "not_exposed_by_engine",
     }  # fmt: skip
 
 
@@ -167,7 +167,10 @@ class Recorder:
             for p in prompts
         ]
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase) -> Iterator[Answer]:
+    def padding(self) -> Padding:
+        raise AssertionError("requests one at a time are not padded")
+
+    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
         self.was_collecting[phase] = gc.isenabled()
         by_id = {prompt.document_id: prompt for prompt in prompts}
         for name in self.order if phase == "measure" else [p.document_id for p in prompts]:
