@@ -6,6 +6,7 @@ import signal
 
 from collector.contract.errors import MissingDependency
 from collector.contract.records.base import FailureCause, Phase
+from collector.engines.faults import NotAsRequested
 
 _MEMORY_WORDS = (
     "out of memory", "can't allocate memory", "cannot allocate memory", "std::bad_alloc", "alloc_failed",
@@ -16,6 +17,8 @@ _OPERATOR_WORDS = ("could not run '", "not implemented for '", "no kernel found"
 
 def cause_of(error: BaseException, phase: Phase) -> FailureCause:
     """Return the cause that an exception stands for. Library classes are known by name: none is imported here."""
+    if isinstance(error, NotAsRequested):
+        return error.cause
     text = str(error).lower()
     names = {kind.__name__ for kind in type(error).__mro__}
     if isinstance(error, MemoryError) or "OutOfMemoryError" in names or any(word in text for word in _MEMORY_WORDS):

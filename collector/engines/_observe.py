@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
 from collections import Counter, defaultdict
 from importlib.metadata import PackageNotFoundError, version
@@ -9,11 +11,14 @@ from typing import Any, NamedTuple
 
 from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import ObservedAt
-from collector.probes.weight_bytes import StoredTensor, WeightBytes, dtype_name, weigh
+from collector.missing import explained
+from collector.probes.weight_bytes import StoredTensor, WeightBytes, dtype_name
 
 from ._artefact import Artefact, artefact_files, file_digests, local_folder, origin_words, user_cache_dir
 from ._decode import ignored_generation_settings
 from ._prompting import TemplateEncoder
+from ._quantize import METHODS, require_in_force
+from ._weights import WeightState, linear_words, of_group, parameters, placement_words, storage_words, weight_state
 from .base import EngineSetup
 
 
@@ -27,17 +32,27 @@ class Loaded(NamedTuple):
     device: str
 
 
-def observe(loaded: Loaded, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
+def observe(
+    loaded: Loaded, observed_at: ObservedAt, *, earlier: Variant | None = None
+) -> tuple[Variant, list[TensorGroup]]:
     """Return the variant's descriptor and its tensor groups; variant_id and pass_id are left empty.
 
-    Reads the artefact's files for their digests (once per file: cached by path, size and modification time).
+    Reads the artefact's files for their digests (once per file: cached by path, size and modification time). `earlier`
+    is what an earlier look found: weights that are unpacked by the first request show as a difference.
+
+    Raises NotAsRequested where the variant asks for a quantization that no weight is stored in.
     """
-    weights = weigh(loaded.model)
     setup, model = loaded.setup, loaded.model
+    state = weight_state(model)
+    weights, main = state.weights, state.main
+    when = "after loading" if observed_at == "loaded" else "after the first requests"
+    plain = "plain weights" if state.is_dense else state.method
+    found = f"{plain} ({storage_words(parameters(weights))}, {weights.total_bytes} bytes){_why_unpacked(model)}"
+    require_in_force(setup.variant.quantization, list(state.formats.values()), found, when)
     folder = local_folder(loaded.artefact)
     digests = file_digests(artefact_files(folder, setup.model.gguf_file), user_cache_dir()) if folder else {}
-    output = _of_group(weights, "output_layer")
-    observed = _observed(loaded)
+    output = of_group(weights, "output_layer")
+    observed = _observed(loaded, state)
     device_map = _device_map(loaded)
     variant = Variant(
         variant_id="", pass_id="",
@@ -47,13 +62,18 @@ def observe(loaded: Loaded, observed_at: ObservedAt) -> tuple[Variant, list[Tens
         model_revision=getattr(model.config, "_commit_hash", None) or setup.model.revision,
         requested=_requested(setup),
         observed=observed,
-        origin=origin_words(setup, folder, is_dequantized=_is_dense(weights)),
-        quantization_method=_quantization_method(loaded, weights),
-        weight_storage=_storage(_parameters(weights)),
-        compute_dtype=observed["dtype"],
+        origin=origin_words(
+            setup, folder, is_dequantized=state.is_dense, quantized_to=_quantized_while_loading(setup)
+        ),
+        quantization_method=state.method,
+        quantization_bits=main.bits if main else None,
+        quantization_group=main.group if main else None,
+        excluded_modules=state.left_out,
+        weight_storage=storage_words(parameters(weights)),
+        compute_dtype=(main.compute_dtype if main else None) or observed["dtype"],
         attention=observed["attention"],
         cache_kind="dynamic",
-        output_layer_format=_storage(output),
+        output_layer_format=_output_format(state, output),
         has_tied_embeddings=any(each.is_tied for each in output) if output else None,
         parameter_count=weights.parameter_count,
         weight_bytes=weights.total_bytes,
@@ -65,9 +85,10 @@ def observe(loaded: Loaded, observed_at: ObservedAt) -> tuple[Variant, list[Tens
         file_digests=digests,
         tokenizer_digest=loaded.encoder.tokenizer_digest(),
         template_digest=loaded.encoder.template_digest(),
-        deviations=_deviations(loaded, observed, device_map),
+        deviations=[*_deviations(loaded, observed, device_map), *_weight_deviations(setup, state, observed, earlier)],
     )  # fmt: skip
-    return variant, _tensor_groups(weights, observed_at)
+    never = dict.fromkeys(("quantization_bits", "quantization_group"), "not_applicable")
+    return explained(variant, never), _tensor_groups(weights, observed_at)  # type: ignore[arg-type]
 
 
 def _requested(setup: EngineSetup) -> dict[str, str]:
@@ -83,7 +104,7 @@ def _requested(setup: EngineSetup) -> dict[str, str]:
     return {name: str(value) for name, value in asked.items() if value is not None}
 
 
-def _observed(loaded: Loaded) -> dict[str, str]:
+def _observed(loaded: Loaded, state: WeightState) -> dict[str, str]:
     import torch
     from transformers import DynamicCache
 
@@ -107,13 +128,70 @@ def _observed(loaded: Loaded) -> dict[str, str]:
         facts["allocator"] = torch.cuda.get_allocator_backend()
     if ignored := ignored_generation_settings(model.generation_config):
         facts["ignored_generation_settings"] = ", ".join(f"{name}={value}" for name, value in sorted(ignored.items()))
-    for package in ("torch", "transformers", "accelerate", "safetensors", "tokenizers"):
-        if package in sys.modules:
-            try:
-                facts[f"version_{package}"] = version(package)
-            except PackageNotFoundError:
-                continue
+    if len({each.device_id for each in state.weights.tensors}) > 1:
+        facts["weight_placement"] = placement_words(state.weights.tensors)
+    method = METHODS.get(loaded.setup.variant.quantization)
+    if method is not None:
+        facts |= {"linear_weights": linear_words(state), "linear_arithmetic": method.arithmetic}
+        facts["quantization_config"] = _plain_config(model)
+    imported = [
+        each for each in ("torch", "transformers", "accelerate", "safetensors", "tokenizers") if each in sys.modules
+    ]
+    for package in [*imported, *(method.packages if method else ())]:
+        with contextlib.suppress(PackageNotFoundError):
+            facts[f"version_{package}"] = version(package)
     return facts
+
+
+def _quantized_while_loading(setup: EngineSetup) -> str | None:
+    asked = setup.variant.quantization
+    return asked if asked in METHODS and asked != "gguf" else None
+
+
+def _why_unpacked(model: Any) -> str:
+    """Return why a GGUF file's blocks were unpacked, as far as the loader knows; empty for anything else."""
+    loader = getattr(model, "hf_quantizer", None)
+    if type(loader).__name__ != "GgufHfQuantizer":
+        return ""
+    if not getattr(loader, "supported", True):
+        return f": transformers {version('transformers')} cannot keep this architecture's blocks"
+    return "" if getattr(loader, "kernel", None) else ": no kernel for these blocks on this device"
+
+
+def _plain_config(model: Any) -> str:
+    """Return the quantization configuration that the library says it used, every default included."""
+    config: Any = getattr(model.config, "quantization_config", None)
+    plain = config.to_dict() if hasattr(config, "to_dict") else config
+    return json.dumps(plain, sort_keys=True, default=str)
+
+
+def _output_format(state: WeightState, output: list[StoredTensor]) -> str | None:
+    """Return the output layer's own format: its method where it has one, else its storage dtype."""
+    own = state.formats.get(state.output_layer or "")
+    return own.method if own is not None else storage_words(output)
+
+
+def _weight_deviations(
+    setup: EngineSetup, state: WeightState, observed: dict[str, str], earlier: Variant | None
+) -> list[str]:
+    asked = setup.variant.quantization
+    method = METHODS.get(asked)
+    found = []
+    if state.method != asked:
+        found.append(f"quantization: requested {asked}, found {state.method}")
+    if state.main is not None and state.main.compute_dtype not in (None, setup.variant.dtype):
+        found.append(f"compute: requested {setup.variant.dtype}, found {state.main.compute_dtype} in linear layers")
+    if method is not None and method.input_dtype not in (None, observed["dtype"]):
+        found.append(f"compute: the linear layers cast their {observed['dtype']} inputs to {method.input_dtype}")
+    left = [name for name in state.left_out if name != state.output_layer]
+    if left:
+        shown = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
+        found.append(f"quantization: {len(left)} modules beside the output layer are not quantized: {shown}")
+    if earlier is not None and earlier.weight_bytes != state.weights.total_bytes:
+        found.append(
+            f"weights: {earlier.weight_bytes} bytes after loading, {state.weights.total_bytes} after the first requests"
+        )
+    return found
 
 
 def _deviations(loaded: Loaded, observed: dict[str, str], device_map: dict[str, str]) -> list[str]:
@@ -126,7 +204,8 @@ def _deviations(loaded: Loaded, observed: dict[str, str], device_map: dict[str, 
     ]
     here = {loaded.device, f"{loaded.device}:0"}
     if elsewhere := sorted(set(device_map.values()) - here):
-        found.append(f"device: part of the model is on {', '.join(elsewhere)}")
+        share = f": {observed['weight_placement']}" if "weight_placement" in observed else ""
+        found.append(f"device: part of the model is on {', '.join(elsewhere)}{share}")
     if "ignored_generation_settings" in observed:
         found.append(f"greedy decoding without the model's own {observed['ignored_generation_settings']}")
     if not loaded.encoder.has_template:
@@ -143,32 +222,6 @@ def _device_map(loaded: Loaded) -> dict[str, str]:
 
 def _has_offload(device_map: dict[str, str], device: str) -> bool:
     return device != "cpu" and any(place in ("cpu", "disk", "meta") for place in device_map.values())
-
-
-def _is_dense(weights: WeightBytes) -> bool:
-    return not any("int" in each.storage_dtype for each in _parameters(weights))
-
-
-def _quantization_method(loaded: Loaded, weights: WeightBytes) -> str:
-    """Return the method in force, `none` where the weights are dense, whatever the file was."""
-    method = getattr(getattr(loaded.model.config, "quantization_config", None), "quant_method", None)
-    return "none" if method is None or _is_dense(weights) else str(getattr(method, "value", method))
-
-
-def _parameters(weights: WeightBytes) -> list[StoredTensor]:
-    return [each for each in weights.tensors if each.is_parameter]
-
-
-def _of_group(weights: WeightBytes, group: str) -> list[StoredTensor]:
-    return [each for each in weights.tensors if each.module_group == group]
-
-
-def _storage(tensors: list[StoredTensor]) -> str | None:
-    """Return the storage dtypes, the one with the most bytes first."""
-    sizes: Counter[str] = Counter()
-    for each in tensors:
-        sizes[each.storage_dtype] += each.stored_bytes
-    return ", ".join(name for name, _ in sizes.most_common()) or None
 
 
 def _tensor_groups(weights: WeightBytes, observed_at: ObservedAt) -> list[TensorGroup]:

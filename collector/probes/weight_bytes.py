@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collector.contract.records.setups import ModuleGroup
+from collector.probes.weight_formats import logical_elements
 
 if TYPE_CHECKING:
     import torch
@@ -140,6 +141,16 @@ def _own_tensors(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor, b
     for name, buffer in module._buffers.items():
         if buffer is not None:
             yield name, buffer, False
+    # Neither list knows a tensor that hangs on the module as a plain attribute.
+    for name, value in vars(module).items():
+        if hasattr(value, "untyped_storage"):
+            yield name, value, False
+    # bitsandbytes moves an 8-bit weight's scales from the weight to this state when it computes for the first time.
+    state = getattr(module, "state", None)
+    for extra in _BESIDE:
+        found: Any = getattr(state, extra, None)
+        if hasattr(found, "untyped_storage"):
+            yield f"state.{extra}", found, False
 
 
 def _stored(name: str, tensor: Any) -> Iterator[tuple[str, torch.Tensor]]:
@@ -161,13 +172,11 @@ def _stored(name: str, tensor: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 def _parameter_count(model: torch.nn.Module) -> int:
     """Return the logical parameters: a packed weight counts what it stands for, a tied one counts once."""
+    seen: set[int] = set()
     count = 0
-    for parameter in model.parameters():
-        shape = getattr(getattr(parameter, "quant_state", None), "shape", None)
-        elements = parameter.numel()
-        if shape is not None:
-            elements = 1
-            for side in shape:
-                elements *= int(side)
-        count += elements
+    for module in model.modules():
+        for parameter in module._parameters.values():
+            if parameter is not None and id(parameter) not in seen:
+                seen.add(id(parameter))
+                count += logical_elements(module, parameter)
     return count

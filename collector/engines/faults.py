@@ -1,0 +1,14 @@
+"""Faults of engines that the worker names a cause for."""
+
+from __future__ import annotations
+
+from collector.contract.errors import DeviceFault
+from collector.contract.records.base import FailureCause
+
+
+class NotAsRequested(DeviceFault):
+    """What was loaded is not what the variant asks for: measuring it would put another variant under its name."""
+
+    def __init__(self, message: str, *, next_step: str, cause: FailureCause) -> None:
+        super().__init__(message, next_step=next_step)
+        self.cause = cause
