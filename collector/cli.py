@@ -344,7 +344,7 @@ def confirm(
     Example: collector confirm trial/protocol.toml --choice choice.json --out runs/
     """
     from collector.confirm import REFERENCE_RUNS, prepare_look, read_choice, warning_before
-    from collector.environment import resolve_device
+    from collector.environment import require_device, resolve_device
     from collector.freeze import read_frozen
     from collector.machine import ThisMachine
     from collector.processes import source_commit
@@ -352,7 +352,73 @@ def confirm(
 
     frozen = read_frozen(protocol, campaign)
     engine = frozen.lock.plan.engine
-    detected = ThisMachine().detect(resolve_device(device, engine.name), threads=engine.threads)
+    resolved = resolve_device(device, engine.name)
+    require_device(resolved, engine.name)
+    detected = ThisMachine().detect(resolved, threads=engine.threads)
+    look = prepare_look(read_choice(choice), frozen.lock, detected, out, is_resuming=resume)
+    if (warning := warning_before(look)) is not None:
+        click.echo(f"warning: {warning}", err=True)
+    options = RunOptions(
+        stage="test", device=device, configurations=look.configurations, reference_runs=REFERENCE_RUNS,
+        opening=look.opening, is_resuming=resume, stop_after_s=stop_after, commit=source_commit(),
+    )  # fmt: skip
+    _measure(frozen, options, out, as_json=as_json)
+
+
+def _measure(
+    frozen: FrozenProtocol, options: RunOptions, out: Path, *, as_json: bool, acknowledged: Path | None = None
+) -> None:
+    """Run what the options say, print what was done, and exit by how it went."""
+    from collector.clock import SystemClock
+    from collector.machine import ThisMachine
+    from collector.processes import ProcessWorkerFactory
+    from collector.runner import Run
+
+    _measure(frozen, options, out, as_json=as_json, acknowledged=acknowledged)
+
+
+@main.command()
+@click.argument("protocol", type=click.Path(path_type=Path))
+@click.option(
+    "--choice", type=click.Path(path_type=Path), required=True, help="What `reporter choose` wrote: choice.json."
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the records.")
+@click.option("--resume", is_flag=True, help="Continue the open look in --out; it stays the same look.")
+@click.option("--stop-after", type=duration_s, metavar="DURATION", default=None, help="Stop after this time, e.g. 2h.")
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 ...")
+@click.option(
+    "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def confirm(
+    protocol: Path,
+    choice: Path,
+    out: Path,
+    resume: bool,
+    stop_after: float | None,
+    device: str,
+    campaign: Path | None,
+    as_json: bool,
+) -> None:
+    """Put the choice to the test documents of a frozen PROTOCOL: the reference and the chosen configuration, once.
+
+    Every start without --resume is a look at the test documents and is counted, over the files in --out. Give the
+    folder that holds all runs of this protocol. After a second look the test set is validation.
+
+    Example: collector confirm trial/protocol.toml --choice choice.json --out runs/
+    """
+    from collector.confirm import REFERENCE_RUNS, prepare_look, read_choice, warning_before
+    from collector.environment import require_device, resolve_device
+    from collector.freeze import read_frozen
+    from collector.machine import ThisMachine
+    from collector.processes import source_commit
+    from collector.runner import RunOptions
+
+    frozen = read_frozen(protocol, campaign)
+    engine = frozen.lock.plan.engine
+    resolved = resolve_device(device, engine.name)
+    require_device(resolved, engine.name)
+    detected = ThisMachine().detect(resolved, threads=engine.threads)
     look = prepare_look(read_choice(choice), frozen.lock, detected, out, is_resuming=resume)
     if (warning := warning_before(look)) is not None:
         click.echo(f"warning: {warning}", err=True)

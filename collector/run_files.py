@@ -28,6 +28,21 @@ def newest_sealed(out_dir: Path, plan_id: str, stage: Stage) -> Path | None:
     return next((path for path in _runs(out_dir, plan_id, stage) if _ends_in_seal(path)), None)
 
 
+def looks(out_dir: Path, protocol_id: str) -> dict[str, Path]:
+    """Return run id -> file of each look at this protocol's test documents, finished or open, the oldest first.
+
+    Raises DossierError for a run file that cannot be read: it may be a look.
+    """
+    found: dict[str, Path] = {}
+    for path in sorted(filter(is_run_file, out_dir.glob("*.jsonl"))):
+        header = _read_header(path) if path.is_file() else None
+        if header is None or header.source_head_digest is not None:
+            continue
+        if (header.protocol_id, header.stage) == (protocol_id, "test"):
+            found.setdefault(header.run_id, path)
+    return found
+
+
 def _runs(out_dir: Path, plan_id: str, stage: Stage) -> Iterator[Path]:
     """Yield the run files of a plan, the newest first; files of judgements made again are not among them."""
     for path in sorted(filter(is_run_file, out_dir.glob("*.jsonl")), reverse=True):

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import msgspec
 
+from collector.contract.digests import json_digest
+from collector.contract.errors import DossierError
+from collector.contract.records import Header, decode_record
+
 from .dossier import Dossier, Row, Sentence, Value
+from .record_files import record_files
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,13 +33,18 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     device: str | None
     batch: int | None
     concurrency: int | None
+    environment_id: str | None
     reasons: list[Reason]
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """choice.json. `chosen` is null where no configuration was recommended; `reason` then says why."""
+    """choice.json. `chosen` is null where no configuration was recommended; `reason` then says why.
+
+    content_digest: sha256 of the canonical JSON of everything else in the file, so that an edit is noticed.
+    """
 
     choice_format: int = 1
+    content_digest: str
     dossier_id: str
     revision: int
     as_of: str
@@ -48,10 +61,11 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 def choose(dossier: Dossier) -> bytes:
     """Return choice.json of a dossier: the recommendation if there is one, and every configuration that is not it.
 
-    Same dossier, same bytes.
+    Same dossier, same bytes. The dossier is made from `choosing_files`: what confirms a choice never makes it.
     """
     named = [_named(dossier, row) for row in dossier.tables["candidates"].rows]
     choice = Choice(
+        content_digest="",
         dossier_id=dossier.dossier_id, revision=dossier.revision, as_of=dossier.as_of,
         protocol_id=dossier.protocol_id, plan_ids=dossier.plan_ids, records_digest=dossier.records_digest,
         objective_digest=dossier.objective_digest, objective_declared_before=dossier.objective_declared_before,
@@ -59,7 +73,34 @@ def choose(dossier: Dossier) -> bytes:
         reason=_reason(dossier, dossier.decision.recommendation),
         others=[entry for entry in named if entry.status != "recommended"],
     )  # fmt: skip
+    content = msgspec.to_builtins(choice)
+    del content["content_digest"]
+    choice = msgspec.structs.replace(choice, content_digest=json_digest(content))
     return msgspec.json.format(msgspec.json.encode(choice), indent=1) + b"\n"
+
+
+def choosing_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the record files of the paths without the runs on test documents.
+
+    Raises DossierError where nothing else is there, or no run file at all.
+    """
+    files = record_files(paths)
+    left = [file for file in files if not _is_of_test_stage(file)]
+    if not left:
+        raise DossierError(
+            f"every run in {', '.join(map(str, paths))} is on test documents: what confirms a choice cannot make it",
+            next_step="name the validation runs as well",
+        )
+    return left
+
+
+def _is_of_test_stage(file: Path) -> bool:
+    try:
+        with file.open("rb") as stream:
+            header = decode_record(stream.readline())
+    except (OSError, msgspec.MsgspecError):
+        return False  # reading it as a run tells why it cannot be read
+    return isinstance(header, Header) and header.stage == "test"
 
 
 def _named(dossier: Dossier, row: Row) -> Named:
@@ -67,7 +108,7 @@ def _named(dossier: Dossier, row: Row) -> Named:
     return Named(
         label=labels["label"], status=labels["status"], configuration_key=labels.get("configuration_key"),
         variant=labels.get("variant"), device=labels.get("device"), batch=_whole(labels.get("batch")),
-        concurrency=_whole(labels.get("concurrency")),
+        concurrency=_whole(labels.get("concurrency")), environment_id=labels.get("environment_id"),
         reasons=[_reason(dossier, sentence) for sentence in row.sentences],
     )  # fmt: skip
 

@@ -68,6 +68,7 @@ class Configuration(NamedTuple):
     peak: PeakReading | None
     failed: Failed | None
     machine: Machine
+    environment_id: str | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -125,7 +126,7 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
         corpus_ns=corpus, corpus_figure_ids=corpus_ids, loading_ns=loading, loading_figure_ids=loading_ids,
         repetition_count=len(corpus_ids), machine=machine,
         peak=_peak(book, key, kind, machine.memory_bytes, capacity_id),
-        failed=_failure(book, key) if quality is None else None,
+        failed=_failure(book, key) if quality is None else None, environment_id=environment_id,
     )  # fmt: skip
 
 

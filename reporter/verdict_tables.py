@@ -124,6 +124,8 @@ def _candidate(book: Book, status: Status, standing: Standing, selection: Select
             "configuration_key": configuration.key, "batch": str(configuration.batch),
             "concurrency": str(configuration.concurrency),
         }  # fmt: skip
+        if configuration.environment_id is not None:
+            labels["environment_id"] = configuration.environment_id
         if configuration.peak is not None:
             labels["peak_scope"] = configuration.peak.peak.memory_scope
         cells = _measured_cells(book, configuration)
