@@ -120,14 +120,16 @@ def summary(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None
 def choose(runs: tuple[Path, ...], campaign: Path, as_of: dt.date | None, out: Path) -> None:
     """Write which configuration of the RUNS is chosen, and why every other is not.
 
-    Exit code 0 also where none is chosen: the file says so.
+    Runs on test documents are left aside: what confirms a choice never makes it. Exit code 0 also where none is
+    chosen: the file says so.
 
     Example: reporter choose runs/ --campaign campaign.toml -o choice.json
     """
     from reporter.choose import choose as choice
+    from reporter.choose import choosing_files
     from reporter.writing import write_whole
 
-    dossier = _dossier(runs, campaign, as_of)
+    dossier = _dossier(tuple(choosing_files(runs)), campaign, as_of)
     write_whole(out, choice(dossier))
     click.echo(out)
     click.echo("a configuration is chosen" if dossier.decision.has_winner else "none is chosen", err=True)
