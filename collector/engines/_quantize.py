@@ -90,7 +90,7 @@ METHODS: dict[Quantization, Method] = {
     "gguf": Method(
         _gguf, ("gguf",), "GgufConfig(dequantize=False), blocks as in the file", _WEIGHT_ONLY,
         absent="missing_operator",
-        advice="blocks stay packed only on a card, for architectures that transformers can keep packed, with the package "
+        advice="blocks stay packed only on a card, for architectures that transformers keeps packed, with the package "
         'kernels and its kernel from the Hub; quantization = "none" measures the same file unpacked',
     ),
 }  # fmt: skip

@@ -23,6 +23,7 @@ from ._batching import BATCHING, PadToken, pad_token
 from ._decode import GreedyDecoder
 from ._observe import Loaded, observe
 from ._prompting import TemplateEncoder, model_context_tokens
+from ._quantize import identity_flags, load_options, require_packages
 from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Padding, Prompt
 
 _NEEDED = ("torch", "transformers", "accelerate", "safetensors")
@@ -46,6 +47,7 @@ def identity(setup: EngineSetup) -> EngineIdentity:
         flags["threads"] = str(setup.engine.threads)
     if setup.model.gguf_file is not None:
         flags["gguf"] = importlib.metadata.version("gguf")
+    flags |= identity_flags(setup.variant.quantization)
     version = importlib.metadata.version("transformers")
     return EngineIdentity(engine_name="transformers", engine_version=version, engine_flags=flags)
 
@@ -85,6 +87,7 @@ class TransformersEngine:
         self._artefact = artefact
         self._clock = clock
         self._parts: tuple[Loaded, GreedyDecoder] | None = None
+        self._observed: Variant | None = None
 
     def load(self) -> None:
         """Load tokenizer and weights onto the device in the variant's dtype.
@@ -100,15 +103,11 @@ class TransformersEngine:
         device = self._setup.device
         _require_device(device)
         variant = self._setup.variant
-        options: dict[str, Any] = self._artefact.arguments()
-        if self._artefact.gguf_file is not None:
-            from transformers import GgufConfig
-
-            # Asked for by name: left open, a machine with a kernel would keep the blocks, another one would not.
-            options["quantization_config"] = GgufConfig(dequantize=True)
+        dtype = getattr(torch, variant.dtype)
+        options: dict[str, Any] = {**self._artefact.arguments(), **load_options(self._setup, dtype)}
         model: Any = AutoModelForCausalLM.from_pretrained(
             self._artefact.source,
-            dtype=getattr(torch, variant.dtype),
+            dtype=dtype,
             attn_implementation=variant.attention,
             device_map={"": device},
             trust_remote_code=False,
@@ -118,8 +117,13 @@ class TransformersEngine:
         self._parts = loaded, GreedyDecoder(model, device=device, clock=self._clock)
 
     def observe(self, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
-        """Return what is really loaded. Not part of any timed phase's work: it reads files for their digests."""
-        return observe(self._loaded()[0], observed_at)
+        """Return what is really loaded. Not part of any timed phase's work: it reads files for their digests.
+
+        Raises NotAsRequested where the variant's quantization is not what any weight is stored in.
+        """
+        variant, groups = observe(self._loaded()[0], observed_at, earlier=self._observed)
+        self._observed = variant
+        return variant, groups
 
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
         """Return the prompts as sent. Done before sending, so tokenizing is in no request's time."""
@@ -172,6 +176,7 @@ def _require_packages(setup: EngineSetup) -> None:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingDependency(f"the transformers engine needs {', '.join(missing)}", next_step=_INSTALL)
+    require_packages(setup.variant.quantization)
 
 
 def _require_device(device: str) -> None:
