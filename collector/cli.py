@@ -270,6 +270,12 @@ def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
 @click.argument("protocol", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the records.")
 @click.option("--variant", "variants", multiple=True, help="Run only this variant; repeatable. The file stays open.")
+@click.option(
+    "--series",
+    type=click.Choice(["reference", "weights", "compute", "cache", "batch", "several"]),
+    multiple=True,
+    help="Run only the passes in which this factor grows; repeatable. The file stays open.",
+)
 @click.option("--resume", is_flag=True, help="Continue the newest open run of this plan in --out.")
 @click.option(
     "--stop-after",
@@ -288,6 +294,7 @@ def run(
     protocol: Path,
     out: Path,
     variants: tuple[str, ...],
+    series: tuple[str, ...],
     resume: bool,
     stop_after: float | None,
     device: str,
@@ -308,8 +315,9 @@ def run(
 
     frozen = read_frozen(protocol, campaign)
     options = RunOptions(
-        device=device, only=variants, is_resuming=resume, stop_after_s=stop_after, commit=source_commit()
-    )
+        device=device, only=variants, only_series=series, is_resuming=resume, stop_after_s=stop_after,
+        commit=source_commit(),
+    )  # fmt: skip
     _measure(frozen, options, out, as_json=as_json, acknowledged=acknowledged)
 
 

@@ -36,6 +36,7 @@ def protocol_findings(
         *_task(protocol, say),
         *_statements(protocol, say),
         *_variants(protocol, say),
+        *_batches(protocol, say),
         *_engine(path, protocol, say),
         *_thresholds(protocol.gates, say),
         *_output_limit(protocol, say),
@@ -114,6 +115,15 @@ def _variants(protocol: Protocol, say: Say) -> Iterable[Finding]:
         next_step = f"did you mean {meant!r}?" if meant else f"the variants are {', '.join(names)}"
         message = f"the reference {protocol.plan.reference!r} is not among the variants"
         yield say("plan.reference", "missing-reference", message, next_step)
+
+
+def _batches(protocol: Protocol, say: Say) -> Iterable[Finding]:
+    """A series grows: out of memory at one size says that larger ones need not be tried."""
+    batches = protocol.plan.batches
+    if batches != sorted(set(batches)):
+        grown = ", ".join(str(batch) for batch in sorted(set(batches)))
+        message = f"`plan.batches` is {batches}, and each size must be larger than the one before"
+        yield say("plan.batches", "batches", message, f"write batches = [{grown}]")
 
 
 def _engine(path: Path, protocol: Protocol, say: Say) -> Iterable[Finding]:
