@@ -11,18 +11,20 @@ import msgspec
 
 from collector.contract.errors import Finding
 from collector.contract.judging import compare, fold_label, normalise
-from collector.contract.protocol import FieldRule
+from collector.contract.protocol import DocumentLine, FieldRule, Task
 from collector.contract.records import MAX_LINE_BYTES
 from collector.contract.shape import nearest, shown
 from collector.documents import NumberedDocument
+from collector.kind_rules import kind_findings
 
 Entries = Sequence[NumberedDocument]
 _ORDER_BYTES = MAX_LINE_BYTES - 50_000
 """Leaves room for everything else that a `pass_begin` holds."""
 
 
-def document_findings(path: Path, entries: Entries, fields: Sequence[FieldRule] | None) -> list[Finding]:
-    """Return every finding about the documents; those about expected values only where the fields are known."""
+def document_findings(path: Path, entries: Entries, task: Task | None) -> list[Finding]:
+    """Return every finding about the documents; those about what is expected only where the task is known."""
+    fields = task.fields if task is not None and task.kind == "extraction" else None
     findings = [
         *_repeated_ids(path, entries),
         *_repeated_texts(path, entries, fields),
@@ -34,6 +36,8 @@ def document_findings(path: Path, entries: Entries, fields: Sequence[FieldRule] 
                 Finding(path, entry.line, "empty-text", f"document {entry.document.id!r} holds blanks only",
                         "write the document's text, or remove the line")
             )  # fmt: skip
+        if task is not None:
+            findings += kind_findings(path, entry, task.kind)
         if fields is not None:
             findings += _expected_findings(path, entry, fields)
     return findings
@@ -71,8 +75,8 @@ def _repeated_texts(path: Path, entries: Entries, fields: Sequence[FieldRule] | 
             yield Finding(path, entry.line, "same-text", message, "keep one of them")
             if other.role != document.role:
                 yield _overlap(path, entry, earlier, f"the text of document {document.id!r}")
-        if _conflict(other.expected, document.expected, fields):
-            before, now = shown(other.expected), shown(document.expected)
+        if _conflict(other, document, fields):
+            before, now = shown(_wanted(other)), shown(_wanted(document))
             message = f"the same text expects {before} on line {earlier.line} and {now} here"
             yield Finding(path, entry.line, "conflicting-expected", message, "decide which is right, keep that one")
 
@@ -94,9 +98,15 @@ def _overlap(path: Path, entry: NumberedDocument, earlier: NumberedDocument, wha
     return Finding(path, entry.line, "role-overlap", message, next_step)
 
 
-def _conflict(left: dict[str, str | None], right: dict[str, str | None], fields: Sequence[FieldRule] | None) -> bool:
+def _wanted(document: DocumentLine) -> object:
+    """Return what is expected of a document, whatever its kind."""
+    return document.expected or document.relevance or sorted(document.answers)
+
+
+def _conflict(before: DocumentLine, now: DocumentLine, fields: Sequence[FieldRule] | None) -> bool:
+    left, right = before.expected, now.expected
     if fields is None:
-        return left != right
+        return _wanted(before) != _wanted(now)
     for rule in fields:
         one, other = left.get(rule.name), right.get(rule.name)
         if (one is None) != (other is None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from collector.documents_table import TableDocuments, read_sheet, table_document
 from collector.engines.base import Prompt
 
 PLACEHOLDER = "{document}"
+CANDIDATES_PLACEHOLDER = "{candidates}"
 SHEET = "documents.csv"
 TEXT_SUFFIXES = (".txt", ".md")
 _OTHER_TABLES = (".tsv", ".xlsx", ".xls", ".ods", ".numbers")
@@ -43,9 +45,17 @@ class DocumentsFile(NamedTuple):
 
 
 def render_prompt(task: Task, document: DocumentLine) -> Prompt:
-    """Return the task's prompt with the document in place of `{document}`; nothing else in it is interpreted."""
-    before, _, after = task.prompt.partition(PLACEHOLDER)
-    return Prompt(document_id=document.id, system=task.system, user=f"{before}{document.text}{after}")
+    """Return the task's prompt with the document in place of `{document}`; nothing else in it is interpreted.
+
+    Of a ranking, `{candidates}` becomes one line per candidate, `id: text`, in the documents file's order.
+    """
+    values = {PLACEHOLDER: document.text}
+    if task.kind == "ranking":
+        values[CANDIDATES_PLACEHOLDER] = "\n".join(f"{name}: {text}" for name, text in document.candidates.items())
+    # One pass over the prompt's own text: a placeholder that stands in a document stays as it is.
+    parts = re.split(f"({'|'.join(re.escape(each) for each in values)})", task.prompt)
+    user = "".join(values.get(part, part) for part in parts)
+    return Prompt(document_id=document.id, system=task.system, user=user)
 
 
 def read_documents(path: Path, task: Task | None = None) -> DocumentsFile:

@@ -61,8 +61,8 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
             parts.path, parts.protocol, documents if has_all_documents else None, parts.text.line_of
         )
     if parts.documents is not None:
-        fields = parts.protocol.task.fields if parts.protocol is not None else None
-        found = document_findings(parts.documents.path, parts.documents.entries, fields)
+        task = parts.protocol.task if parts.protocol is not None else None
+        found = document_findings(parts.documents.path, parts.documents.entries, task)
         # A sheet has said already, once for a whole column or sheet, what is not labelled and what is no field.
         told = ("expected-missing", "expected-unknown-field") if parts.documents.is_sheet else ()
         findings += [finding for finding in found if finding.rule not in told]
