@@ -115,7 +115,7 @@ def _objective_drift(path: Path, campaign: Path | None, lock: Lock) -> list[Find
     if lock.objective_digest is None or objective_digest(loaded.campaign.objective) == lock.objective_digest:
         return []
     message = "the objective is not the one that was frozen"
-    next_step = f"undo the change, or run `collector freeze {path.name}`: protocol and plan stay the same"
+    next_step = f"undo the change, or run `collector freeze {path}`: protocol and plan stay the same"
     return [Finding(source, loaded.line_of("objective"), "drift", message, next_step)]
 
 

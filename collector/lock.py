@@ -103,7 +103,16 @@ def _locked(document: DocumentLine, salt: bytes) -> LockedDocument:
 
 
 def expected_text(document: DocumentLine) -> str:
-    """Return a document's expected values as one text: canonical JSON, as the texts file keeps it."""
+    """Return what is expected of a document as one text: canonical JSON, as the texts file keeps it.
+
+    extraction: field -> value. answers: the known answers and the tolerance. ranking: the candidates as pairs, because
+    their order is what the model sees, and the grades.
+    """
+    if document.candidates:
+        pairs = [[name, text] for name, text in document.candidates.items()]
+        return canonical_json({"candidates": pairs, "relevance": {**document.relevance}}).decode()
+    if document.answers:
+        return canonical_json({"answers": [*document.answers], "tolerance": document.tolerance}).decode()
     return canonical_json({**document.expected}).decode()
 
 
@@ -155,7 +164,7 @@ def content_drift(loaded: LoadedProtocol, lock: Lock, now: Content) -> list[Find
     frozen_trial, trial = _plain(lock.trial), _plain(now.trial)
     for part in (frozen_trial, trial):
         part.pop("documents_digest")
-    command = f"`collector freeze {loaded.path.name}`"
+    command = f"`collector freeze {loaded.path}`"
     new_protocol = f"undo the change, or run {command}: that is a new protocol, and earlier runs stay with the old one"
     new_plan = f"undo the change, or run {command}: the protocol stays the same, the plan is a new one"
     for frozen_part, part, next_step in (
@@ -198,7 +207,7 @@ def _document_drift(
     before = {one["document_id"]: one for one in frozen}
     after = {one["document_id"]: one for one in now}
     next_step = (
-        f"undo the change, or run `collector freeze {loaded.path.name}`: that is a new protocol, and earlier runs stay "
+        f"undo the change, or run `collector freeze {loaded.path}`: that is a new protocol, and earlier runs stay "
         "with the old one"
     )
     for document_id in sorted(before.keys() | after.keys()):

@@ -1,14 +1,17 @@
-"""Count the tokens of every prompt before anything is measured: prompt + output limit must fit the context."""
+"""Count tokens before anything is measured: prompt + output limit must fit the context, an answer the output limit."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from collector.contract.errors import DossierError, Finding, Refused
+from collector.contract.protocol import DocumentLine, Task
+from collector.contract.shape import shown
 from collector.documents import render_prompt
 from collector.engines import engine_module
-from collector.engines.base import EngineSetup
+from collector.engines.base import EngineSetup, PromptEncoder
 from collector.protocol_file import LoadedProtocol
 
 
@@ -27,10 +30,11 @@ def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
     """
     protocol = loaded.protocol
     try:
-        encoder = engine_module(protocol.engine.name).encoder(_setup(loaded))
+        encoder = engine_module(protocol.engine.name).encoder(check_setup(loaded))
         prompts = [render_prompt(protocol.task, document) for document in loaded.documents]
         counts = [len(encoded.token_ids) for encoded in encoder.encode(prompts)]
         own_limit = encoder.context_limit_tokens()
+        findings = _too_small_a_limit(loaded, encoder)
     except Refused as refused:
         return PromptLengths(None, None, refused.findings)
     except DossierError as fault:
@@ -44,8 +48,35 @@ def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
         return PromptLengths(None, None, [_engine_finding(loaded, message, next_step)])
     limits = [limit for limit in (own_limit, protocol.generation.context_limit_tokens) if limit is not None]
     limit = min(limits, default=None)
-    findings = _too_long(loaded, counts, limit) if limit is not None else []
+    findings += _too_long(loaded, counts, limit) if limit is not None else []
     return PromptLengths(max(counts, default=None), limit, findings)
+
+
+def _too_small_a_limit(loaded: LoadedProtocol, encoder: PromptEncoder) -> list[Finding]:
+    """Refuse an output limit within which not even the shortest expected answer can be written."""
+    task, limit = loaded.protocol.task, loaded.protocol.generation.max_new_tokens
+    answers = [answer for document in loaded.documents if (answer := _shortest_answer(task, document)) is not None]
+    if not answers:
+        return []
+    tokens, answer = min((encoder.count_tokens(answer), answer) for answer in answers)
+    if tokens <= limit:
+        return []
+    line = loaded.line_of("generation.max_new_tokens")
+    message = f"`generation.max_new_tokens` is {limit}, and the shortest expected answer has {tokens}: {shown(answer)}"
+    step = f"raise it to more than the longest one needs ({max(map(encoder.count_tokens, answers))} tokens)"
+    return [Finding(loaded.path, line, "output-limit", message, step)]
+
+
+def _shortest_answer(task: Task, document: DocumentLine) -> str | None:
+    """Return the shortest answer that would be accepted, null where it is not known (rankings)."""
+    if task.kind == "answers":
+        return min(document.answers, key=len, default=None)
+    if task.kind == "ranking":
+        return None
+    required = {
+        rule.name: value for rule in task.fields if rule.is_required and (value := document.expected.get(rule.name))
+    }
+    return json.dumps(required, ensure_ascii=False, separators=(",", ":"))
 
 
 def _too_long(loaded: LoadedProtocol, counts: Sequence[int], limit: int) -> list[Finding]:
@@ -62,7 +93,8 @@ def _too_long(loaded: LoadedProtocol, counts: Sequence[int], limit: int) -> list
     return findings
 
 
-def _setup(loaded: LoadedProtocol) -> EngineSetup:
+def check_setup(loaded: LoadedProtocol) -> EngineSetup:
+    """Return what an engine needs to know for anything but loading: the first variant, on the processor."""
     protocol = loaded.protocol
     return EngineSetup(
         base_dir=str(loaded.path.parent),

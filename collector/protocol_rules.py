@@ -12,9 +12,11 @@ from pathlib import Path
 
 from collector.contract.errors import Finding
 from collector.contract.judging import fold_label
-from collector.contract.protocol import DocumentLine, Gates, Protocol
+from collector.contract.protocol import DocumentLine, Gates, Protocol, Task
 from collector.contract.shape import nearest, shown
-from collector.documents import PLACEHOLDER
+from collector.documents import CANDIDATES_PLACEHOLDER, PLACEHOLDER
+from collector.model_folder import absent_folder
+from collector.model_folder import next_step as folder_step
 from collector.starter import starter_text
 
 Say = Callable[[str, str, str, str], Finding]
@@ -38,6 +40,7 @@ def protocol_findings(
         *_variants(protocol, say),
         *_batches(protocol, say),
         *_engine(path, protocol, say),
+        *_model(path, protocol, say),
         *_thresholds(protocol.gates, say),
         *_output_limit(protocol, say),
     ]
@@ -49,9 +52,16 @@ def protocol_findings(
 
 def _task(protocol: Protocol, say: Say) -> Iterable[Finding]:
     task = protocol.task
-    if (count := task.prompt.count(PLACEHOLDER)) != 1:
-        message = f"`task.prompt` contains {PLACEHOLDER} {count} times, not once"
-        yield say("task.prompt", "prompt-placeholder", message, f"write {PLACEHOLDER} where the document's text goes")
+    yield from _placeholders(task, say)
+    if task.kind != "extraction":
+        if task.fields:
+            message = f"the task is of kind {task.kind} and has {len(task.fields)} field(s), which are for extraction"
+            yield say("task.field[0]", "wrong-kind", message, 'remove them, or write kind = "extraction"')
+        return
+    if not task.fields:
+        next_step = "add a [[task.field]] with name and type for each value to extract"
+        yield say("task", "no-fields", "the task is of kind extraction and names no field to extract", next_step)
+        return
     for index in _repeated([rule.name for rule in task.fields]):
         message = f"two fields are named {task.fields[index].name!r}"
         yield say(f"task.field[{index}].name", "duplicate-name", message, "give each field its own name")
@@ -71,6 +81,23 @@ def _task(protocol: Protocol, say: Say) -> Iterable[Finding]:
             yield say(place, "labels", message, "keep one of them")
 
 
+def _placeholders(task: Task, say: Say) -> Iterable[Finding]:
+    is_ranking = task.kind == "ranking"
+    for placeholder, wanted, what in (
+        (PLACEHOLDER, 1, "the query" if is_ranking else "the document's text"),
+        (CANDIDATES_PLACEHOLDER, int(is_ranking), "the list of candidates"),
+    ):
+        if (count := task.prompt.count(placeholder)) == wanted:
+            continue
+        if wanted:
+            message = f"`task.prompt` contains {placeholder} {count} times, not once"
+            next_step = f"write {placeholder} where {what} goes"
+        else:
+            message = f"`task.prompt` contains {placeholder}, and a task of kind {task.kind} has no candidates"
+            next_step = 'remove it, or write kind = "ranking"'
+        yield say("task.prompt", "prompt-placeholder", message, next_step)
+
+
 def _statements(protocol: Protocol, say: Say) -> Iterable[Finding]:
     for name, text, next_step in (
         (
@@ -87,8 +114,9 @@ def _statements(protocol: Protocol, say: Say) -> Iterable[Finding]:
 
 def _starter_statements(protocol: Protocol, documents: Sequence[DocumentLine], say: Say) -> Iterable[Finding]:
     """The starter's statements are true of the starter's documents alone; a lock would carry them on as evidence."""
-    workload = tomllib.loads(starter_text("protocol.toml"))["workload"]
-    known = {json.loads(line)["text"] for line in starter_text("documents.jsonl").splitlines()}
+    kind = protocol.task.kind
+    workload = tomllib.loads(starter_text("protocol.toml", kind))["workload"]
+    known = {json.loads(line)["text"] for line in starter_text("documents.jsonl", kind).splitlines()}
     other = [document.id for document in documents if document.text not in known]
     if not other:
         return
@@ -137,6 +165,14 @@ def _engine(path: Path, protocol: Protocol, say: Say) -> Iterable[Finding]:
     elif not (path.parent / engine.script).is_file():
         message = f"`engine.script` is {engine.script!r}, and there is no such file beside the protocol"
         yield say("engine.script", "script", message, "write the script, or correct its path")
+
+
+def _model(path: Path, protocol: Protocol, say: Say) -> Iterable[Finding]:
+    if protocol.engine.name == "scripted":
+        return
+    if folder := absent_folder(protocol.model, path.parent):
+        message = f"`model.id` is {shown(protocol.model.id)}, and there is no such folder: {folder}"
+        yield say("model.id", "no-such-folder", message, folder_step(folder))
 
 
 def _thresholds(gates: Gates, say: Say) -> Iterable[Finding]:

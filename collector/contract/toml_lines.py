@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -71,7 +71,7 @@ def read_toml(path: Path) -> TomlText:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        message, line = _syntax(str(error), text)
+        message, line = _quoted(*_syntax(str(error), text), text)
         raise Refused(
             [
                 Finding(
@@ -142,6 +142,35 @@ def _syntax(message: str, text: str) -> tuple[str, int]:
     return message[: match.start()], int(match[1]) if match[1] else max(1, len(text.splitlines()))
 
 
+def _quoted(message: str, line: int, text: str) -> tuple[str, int]:
+    """Lead a fault that comes from triple quotes back to the line where they were opened.
+
+    Unclosed, they swallow the rest of the file; closed by the opening of the next ones, the fault shows only there.
+    """
+    for opened, closed in _triple_quotes(text):
+        if closed is None:
+            return f"the triple quotes opened on line {opened} are never closed", opened
+        if closed == line and opened < line:
+            return f"{message}; the triple quotes opened on line {opened} end here", line
+    return message, line
+
+
+def _triple_quotes(text: str) -> Iterator[tuple[int, int | None]]:
+    """Yield the lines where triple quotes are opened and closed; closed is null for those that never are."""
+    at, line = 0, 1
+    while at < len(text):
+        match = _STRING.match(text, at) or _COMMENT.match(text, at)
+        end = match.end() if match else at + 1
+        ending = line + text.count("\n", at, end)
+        if text.startswith(('"""', "'''"), at):
+            # Where the long form does not match, the short one matches the first two quotes: an empty string.
+            yield line, ending if match and end > at + 2 else None
+            if end <= at + 2:
+                return
+        at, line = end, ending
+
+
+_COMMENT = re.compile(r"#[^\n]*")
 _SPACES = re.compile(r"[ \t]*")
 _BLANK = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _KEY = re.compile(r'[ \t]*(?:([A-Za-z0-9_-]+)|"((?:[^"\\]|\\.)*)"|\'([^\']*)\')[ \t]*(\.?)')

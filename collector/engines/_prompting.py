@@ -33,6 +33,10 @@ class TemplateEncoder:
     def context_limit_tokens(self) -> int | None:
         return self._context_tokens
 
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text has when the model writes it."""
+        return len(self._tokenizer(text, add_special_tokens=False).input_ids)
+
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
         """Return the prompts as they will be sent.
 

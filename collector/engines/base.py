@@ -142,3 +142,7 @@ class PromptEncoder(Protocol):
     def context_limit_tokens(self) -> int | None:
         """Return the model's context, or null where it is not known."""
         ...
+
+    def count_tokens(self, text: str) -> int:
+        """Return how many tokens a text has when the model writes it: no special ones, no template."""
+        ...

@@ -82,6 +82,9 @@ class ScriptedEncoder:
     def context_limit_tokens(self) -> int | None:
         return self._context_limit_tokens
 
+    def count_tokens(self, text: str) -> int:
+        return len(text.split())
+
     @staticmethod
     def _encoded(prompt: Prompt) -> EncodedPrompt:
         rendered = f"{prompt.system}\n\n{prompt.user}" if prompt.system else prompt.user

@@ -217,7 +217,7 @@ def test_drift_is_refused_naming_what_changed(protocol: Path, what: str) -> None
     (finding,) = drift(protocol)
     assert (finding.file.name, finding.line, finding.rule) == (file, line, "drift")
     assert said in finding.message
-    assert "collector freeze protocol.toml" in finding.next_step
+    assert f"collector freeze {protocol}`" in finding.next_step
 
 
 @pytest.mark.parametrize("what", DRIFTS)

@@ -463,9 +463,55 @@ def test_c18_the_protocols_own_context_limit_counts_where_it_is_lower(trial: Tri
 
 def test_a_tokenizer_that_is_not_there_is_a_finding_and_no_crash(trial: Trial) -> None:
     trial.replace('name = "scripted"\nscript = "script.json"', 'name = "transformers"')
-    trial.replace('id = "none"', 'id = "./no-such-folder"')
+    trial.replace('id = "none"', 'id = "./no-tokenizer-in-it"')
+    (trial.folder / "no-tokenizer-in-it").mkdir()
     (finding,) = check_protocol(trial.write())
     assert (finding.rule, finding.line) == ("tokenizer", 33)
+
+
+@pytest.mark.parametrize(
+    ("model_id", "step"),
+    [
+        ("./no-such-folder", "starts at the protocol's folder"),
+        ("~/no-such-folder", "starts at the protocol's folder"),
+        ("/no/such/folder", "starts at the protocol's folder"),
+        ("../cache/no/such", "starts at the protocol's folder"),
+        ("a/b/c", "starts at the protocol's folder"),
+        ("C:\\\\xyz\\\\w", "starts at the protocol's folder"),
+        ("models/smal", "did you mean 'small' in the same folder?"),
+    ],
+)
+def test_a_models_folder_that_is_not_there_is_refused_before_any_lookup(trial: Trial, model_id: str, step: str) -> None:
+    (trial.folder / "models" / "small").mkdir(parents=True)
+    trial.replace('name = "scripted"\nscript = "script.json"', 'name = "transformers"')
+    trial.replace('id = "none"', f'id = "{model_id}"')
+    (finding,) = check_protocol(trial.write(), with_tokenizer=False)
+    assert (finding.rule, finding.line) == ("no-such-folder", 33)
+    assert "there is no such folder" in finding.message
+    assert step in finding.next_step
+
+
+@pytest.mark.parametrize("model_id", ["org/model", "gpt2", "models/small"])
+def test_hub_ids_and_folders_that_are_there_are_not_refused(trial: Trial, model_id: str) -> None:
+    (trial.folder / "models" / "small").mkdir(parents=True)
+    trial.replace('name = "scripted"\nscript = "script.json"', 'name = "transformers"')
+    trial.replace('id = "none"', f'id = "{model_id}"')
+    assert check_protocol(trial.write(), with_tokenizer=False) == []
+
+
+def test_an_output_limit_below_the_shortest_expected_answer_is_refused(trial: Trial) -> None:
+    """The scripted engine counts words, and the shortest answer of all documents has two: `1.234,50 EUR`."""
+    for index in (0, 1, 3):
+        trial.expect(index, amount="1 234,50 EUR")
+    trial.replace("max_new_tokens = 10", "max_new_tokens = 2")
+    assert check_protocol(trial.write()) == []
+    trial.replace("max_new_tokens = 2", "max_new_tokens = 1")
+    (finding,) = check_protocol(trial.write())
+    assert (finding.rule, finding.line) == ("output-limit", 24)
+    assert "is 1, and the shortest expected answer has 2" in finding.message
+    assert "1.234,50 EUR" in finding.message
+    assert "(3 tokens)" in finding.next_step
+    assert check_protocol(trial.write(), with_tokenizer=False) == []
 
 
 def test_a_protocol_with_a_byte_order_mark_or_absent_is_refused_without_a_traceback(trial: Trial) -> None:

@@ -174,3 +174,21 @@ def test_a_loaded_file_still_knows_its_lines(tmp_path: Path) -> None:
     assert loaded.line_of("objective.prefer") == 8
     assert loaded.line_of("$.objective.tie_percent") == 7  # not written: the table around it
     assert loaded.line_of("calendar.export") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ('format = 1\nprompt = """\nRead: {document}\n\n[next]\nx = 1\n', 2, "opened on line 2 are never closed"),
+        ("a = '''\nb\n\n\n", 1, "opened on line 1 are never closed"),
+        ('# a comment with """\na = "b # c"\nprompt = """x\n', 3, "opened on line 3 are never closed"),
+        ('a = ""\nb = """one\ntwo"""\nc = """open\n\n', 4, "opened on line 4 are never closed"),
+        ('a = """one\n\nb = """two"""\n', 3, "opened on line 1 end here"),
+    ],
+)
+def test_triple_quotes_that_are_never_closed_are_told_where_they_were_opened(
+    tmp_path: Path, text: str, line: int, said: str
+) -> None:
+    (finding,) = refused(tmp_path, text)
+    assert (finding.line, finding.rule) == (line, "toml-syntax")
+    assert said in finding.message
