@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from collector.attempt import Ending
 from collector.batch_limits import BatchLimits
 from collector.contract import chain
 from collector.contract.records import Decision, Document, Engine, Environment, Failure, PassBegin, PassEnd
@@ -52,6 +53,18 @@ class Progress:
                 case _:
                     pass
         return progress
+
+    def learn(self, planned: PlannedPass, attempt: int, ending: Ending) -> None:
+        """Take note of an attempt that has just ended, as its records will say."""
+        pass_id, key = planned.key.pass_id(attempt), planned.key
+        self.begun.add(pass_id)
+        if ending.outcome == "interrupted":
+            return
+        self.ended.add(pass_id)
+        if ending.outcome == "completed":
+            self.limits.completed(key.variant_id, key.batch)
+        else:
+            self.limits.failed(key.variant_id, key.batch, pass_id=pass_id, cause=ending.cause, phase=ending.phase)
 
     def is_done(self, planned: PlannedPass) -> bool:
         """Return whether an attempt of this pass came to its end; a failed one did, its failure is the result."""

@@ -42,7 +42,7 @@ from collector.plan import (
     warmup_documents,
 )
 from collector.resume import Progress
-from collector.run_files import newest_sealed, newest_unsealed
+from collector.run_files import newest_sealed, resumable
 from collector.workers import WorkerFactory
 
 
@@ -133,7 +133,7 @@ class Run:
                 f"the plan has no pass of the series {', '.join(self._options.only_series)}",
                 next_step="name batches = [2, 4] in [plan] and freeze again, or leave the option out",
             )
-        journal, progress = self._open(out_dir)
+        journal, progress = self._open(out_dir, detected)
         with journal:
             self._describe(journal, progress, detected, engines)
             self._warn_of_others(journal, detected)
@@ -152,9 +152,9 @@ class Run:
                 next_step=f'give the documents to measure role "{role}" and freeze again',
             )
 
-    def _open(self, out_dir: Path) -> tuple[Journal, Progress]:
+    def _open(self, out_dir: Path, detected: Detected) -> tuple[Journal, Progress]:
         if self._options.is_resuming:
-            path = newest_unsealed(out_dir, self._lock.plan_id, self._options.stage)
+            path = resumable(out_dir, self._lock.plan_id, self._options.stage, *detected)
             if path is not None:
                 journal = Journal.resume(
                     path, salt=self._frozen.salt, clock=self._clock, on_acknowledged=self._on_acknowledged
@@ -270,7 +270,7 @@ class Run:
                 attempt = progress.next_attempt(planned)
                 label = planned.label(attempt)
                 endings[label] = self._attempt(planned, attempt, around)
-                self._learn(progress, planned, attempt, endings[label])
+                progress.learn(planned, attempt, endings[label])
                 self._record_limits(journal, progress, passes)
                 reason = self._stop_reason() if endings[label].outcome == "interrupted" else None
             if reason is not None:
@@ -280,17 +280,6 @@ class Run:
         is_part = self._options.only or self._options.only_series
         head_digest = None if is_part else journal.seal()
         return RunReport(journal.path, journal.run_id, head_digest, None, endings)
-
-    def _learn(self, progress: Progress, planned: PlannedPass, attempt: int, ending: Ending) -> None:
-        """Whether the pass was a limit of this machine's memory, for the batches that follow."""
-        variant_id, batch = planned.key.variant_id, planned.key.batch
-        if ending.outcome == "completed":
-            progress.limits.completed(variant_id, batch)
-        elif ending.outcome == "failed":
-            progress.ended.add(planned.key.pass_id(attempt))
-            progress.limits.failed(
-                variant_id, batch, pass_id=planned.key.pass_id(attempt), cause=ending.cause, phase=ending.phase
-            )
 
     def _record_limits(self, journal: Journal, progress: Progress, passes: list[PlannedPass]) -> None:
         is_done = [progress.is_done(planned) for planned in passes]
