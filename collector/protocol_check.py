@@ -13,6 +13,7 @@ from collector.lock import drift_findings, lock_path
 from collector.prompt_fit import prompt_lengths
 from collector.protocol_file import LoadedProtocol, ProtocolParts, load_protocol, read_parts
 from collector.protocol_rules import protocol_findings
+from collector.variant_rules import package_findings, quantization_findings
 
 
 class CheckReport(NamedTuple):
@@ -47,6 +48,7 @@ def examine(path: Path, *, with_tokenizer: bool = True, with_lock: bool = True) 
         loaded = parts.loaded()
         if with_tokenizer:
             longest, limit, findings = prompt_lengths(loaded)
+            findings += package_findings(loaded)
         if with_lock and is_frozen:
             findings = [*findings, *_lock_findings(loaded)]
     return CheckReport(findings, parts.protocol, dict(roles), longest, limit, is_frozen)
@@ -60,6 +62,7 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
         findings += protocol_findings(
             parts.path, parts.protocol, documents if has_all_documents else None, parts.text.line_of
         )
+        findings += quantization_findings(parts.path, parts.protocol, parts.text.line_of)
     if parts.documents is not None:
         task = parts.protocol.task if parts.protocol is not None else None
         found = document_findings(parts.documents.path, parts.documents.entries, task)
