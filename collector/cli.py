@@ -41,8 +41,19 @@ def main() -> None:
 @main.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
-    "--kind", type=click.Choice(["extraction"]), default="extraction", show_default=True, help="Kind of task."
+    "--kind",
+    type=click.Choice(["extraction", "answers", "ranking"]),
+    default="extraction",
+    show_default=True,
+    help="Kind of task. The measured one is extraction; the others can be checked and frozen.",
 )
+@click.option(
+    "--tier",
+    type=click.Choice(["labelled", "semi-structured", "prose"]),
+    default=None,
+    help="Only the starter's documents of this tier.",
+)
+@click.option("--small", is_flag=True, help="Only the labelled tier's first documents: 12, 24 and 12 of the roles.")
 @click.option("--model", default=None, help="Hugging Face id or folder to write into the protocol.")
 @click.option(
     "--from",
@@ -54,7 +65,14 @@ def main() -> None:
 @click.option("--permission", default=None, help="With --from: who permits the use of the documents, written where.")
 @click.option("--review", default=None, help="With --from: how the expected values were reviewed, by whom and when.")
 def init(
-    folder: Path, kind: str, model: str | None, source: Path | None, permission: str | None, review: str | None
+    folder: Path,
+    kind: str,
+    tier: str | None,
+    small: bool,
+    model: str | None,
+    source: Path | None,
+    permission: str | None,
+    review: str | None,
 ) -> None:
     """Write a protocol, a campaign and documents into DIR, ready to run as they are.
 
@@ -65,12 +83,16 @@ def init(
     """
     from collector.init import init_folder
 
+    if source is not None and (tier or small):
+        raise click.UsageError("--tier and --small choose among the starter's documents; leave them out with --from")
+    if small and tier not in (None, "labelled"):
+        raise click.UsageError("--small is of the labelled tier")
     if source is not None:
         _init_from(folder, source, kind=kind, model=model, permission=permission, review=review)
     elif permission is not None or review is not None:
         raise click.UsageError("--permission and --review speak of your own documents: name them with --from")
     else:
-        for path in init_folder(folder, kind=kind, model=model):
+        for path in init_folder(folder, kind=kind, tier=tier, is_small=small, model=model):
             click.echo(path)
     click.echo(f"next: collector check {folder / 'protocol.toml'}", err=True)
 
@@ -311,9 +333,14 @@ def run(
     """
     from collector.freeze import read_frozen
     from collector.processes import source_commit
+    from collector.run_files import newest_unsealed
     from collector.runner import RunOptions
 
     frozen = read_frozen(protocol, campaign)
+    if not resume and (begun := newest_unsealed(out, frozen.lock.plan_id, "validation")):
+        click.echo(
+            f"note: {begun} is an open run of this plan; --resume continues it. This starts a new one.", err=True
+        )
     options = RunOptions(
         device=device, only=variants, only_series=series, is_resuming=resume, stop_after_s=stop_after,
         commit=source_commit(),
@@ -379,9 +406,12 @@ def _measure(
     """Run what the options say, print what was done, and exit by how it went."""
     from collector.clock import SystemClock
     from collector.machine import ThisMachine
+    from collector.model_folder import require_model_folder
     from collector.processes import ProcessWorkerFactory
     from collector.runner import Run
 
+    if frozen.protocol.engine.name != "scripted":
+        require_model_folder(frozen.protocol.model, frozen.base_dir)
     with ProgressLines() as progress, stopping_on_signals() as received:
         report = Run(
             frozen,

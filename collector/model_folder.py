@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from collector.contract.errors import DossierError
 from collector.contract.protocol import Model
 from collector.contract.shape import nearest
 
@@ -28,6 +29,12 @@ def absent_folder(model: Model, base_dir: Path) -> Path | None:
         or (bool(slash) and (base_dir / head).is_dir())
     )
     return folder if is_path else None
+
+
+def require_model_folder(model: Model, base_dir: Path) -> None:
+    """Raise DossierError for a folder that is not there: once, before a run file is made, and not pass by pass."""
+    if folder := absent_folder(model, base_dir):
+        raise DossierError(f"the model folder {folder} does not exist", next_step=next_step(folder))
 
 
 def next_step(folder: Path) -> str:

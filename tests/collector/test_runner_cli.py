@@ -80,6 +80,33 @@ def test_stop_after_leaves_the_file_open_and_is_no_error(make_trial: Callable[..
     assert not verify(Path(path)).is_sealed
 
 
+def test_a_second_run_beside_an_open_file_says_that_resume_would_continue_it(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial(documents=2)
+    first = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--variant", "fp32")
+    begun = first.stdout.splitlines()[0]
+    assert "note:" not in first.stderr
+    second = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu")
+    assert second.stderr.startswith(f"note: {begun} is an open run of this plan; --resume continues it.")
+    assert second.stdout.splitlines()[0] != begun
+    resumed = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--resume")
+    assert resumed.stdout.splitlines()[0] == begun
+    assert "note:" not in resumed.stderr
+
+
+def test_a_models_folder_that_is_gone_is_refused_before_a_run_file_is_made(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial(documents=2)
+    text = trial.protocol.read_text().replace('name = "scripted"\nscript = "script.json"', 'name = "transformers"')
+    trial.protocol.write_text(text.replace('id = "scripted-model"', 'id = "./gone"'))
+    (trial.folder / "gone").mkdir()
+    frozen = invoke("freeze", trial.protocol, "--no-tokens")
+    assert frozen.exit_code == 0, frozen.output
+    (trial.folder / "gone").rmdir()
+    result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "gone does not exist" in result.stderr
+    assert not trial.out.exists()
+
+
 def test_a_foreseeable_fault_is_a_message_and_an_exit_code(make_trial: Callable[..., Any], tmp_path: Path) -> None:
     trial = make_trial(documents=2)
     unknown = invoke("run", trial.protocol, "--out", trial.out, "--variant", "int4")
