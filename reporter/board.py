@@ -11,6 +11,8 @@ from .translate import Translator
 
 WRAP_AT = 30
 WIDE, NARROW = 640, 340
+ABOVE = 7.5
+"""Pixels that a line of text needs above and below its middle."""
 
 
 class Chart(NamedTuple):
@@ -48,17 +50,23 @@ class Board:
         self.marks: list[Mark] = []
         self.notes: list[Note] = []
         self.lines: list[tuple[float, str, bool]] = []
+        self.gaps: list[tuple[float, float]] = []
         self.height = 0.0
 
     def row_label(self, y: float, label: str, *, weight: int = 400, colour: str = INK) -> None:
         """Name a row: left of the plot, or above the row where the picture is narrow."""
         if self.is_stacked:
-            text = textwrap.fill(label, 56, break_on_hyphens=False)
-            self.notes.append(Note(y - 18, text, pixel=0, weight=weight, colour=colour))
+            self.above(y, label, weight=weight, colour=colour)
             return
         text = wrapped(label)
         dy = -(text.count("\n") * LINE_HEIGHT) / 2
         self.notes.append(Note(y, text, pixel=-10, dy=dy, align="right", weight=weight, colour=colour))
+
+    def above(self, y: float, text: str, *, weight: int = 400, colour: str = INK) -> None:
+        """Write a text above a row, from the left edge; the vertical lines leave room for it."""
+        text = textwrap.fill(text, 56, break_on_hyphens=False)
+        self.notes.append(Note(y - 18, text, pixel=0, weight=weight, colour=colour))
+        self.gaps.append((y - 18 - ABOVE, y - 18 + LINE_HEIGHT * text.count("\n") + ABOVE))
 
     def heading(self, y: float, name: str, *, is_first: bool) -> float:
         """Name a group of rows above it, from the left edge; return where its first row lies."""
@@ -88,6 +96,7 @@ class Board:
                 marks=tuple(self.marks),
                 notes=tuple(self.notes),
                 lines=tuple(self.lines),
+                gaps=tuple(self.gaps),
             )
         )
 

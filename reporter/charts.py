@@ -84,7 +84,7 @@ class ChartMaker:
                 board.row_label(y - (13 if reason and is_narrow else 0), label)
                 self._difference_row(board, y, figure, reason is not None)
                 if reason and is_narrow:
-                    board.notes.append(Note(y - 18, reason, pixel=0, colour=WARNING))
+                    board.above(y, reason, colour=WARNING)
                 elif reason:
                     text = wrapped(reason)
                     dy = -(text.count("\n") * LINE_HEIGHT) / 2

@@ -10,7 +10,7 @@ from .case import Case
 from .configurations import Configuration, accepted_id, subset_row
 from .dossier import Decision, Sentence
 from .limits import ALL_DOCUMENTS, does_not_show
-from .packages import Package
+from .packages import Package, cheapest
 from .price_tables import CORPORA, TIE, WANTED, needed_figure, package_figure
 from .selection import Standing, headroom_bytes
 from .verdict_tables import corpus_figure, difference_figure, gate_figure, headroom_inputs
@@ -122,7 +122,7 @@ def _equivalent(equivalents: Sequence[Standing], criterion: str) -> Sentence:
 
 
 def _reasons(case: Case, winner: Standing) -> Iterator[Sentence]:
-    yield _quality(winner)
+    yield _quality(winner, is_refuted=case.is_refuted)
     headroom = _headroom(case, winner)
     if headroom is not None:
         yield headroom
@@ -133,17 +133,33 @@ def _reasons(case: Case, winner: Standing) -> Iterator[Sentence]:
         yield sentence(
             "reason_linear", wanted=ref(WANTED), measured=ref(f"quality/{winner.key}/document_count")
         )  # fmt: skip
+    yield from _other_offer(winner)
     yield from _runner_up(case)
     yield from _others(case)
 
 
-def _quality(winner: Standing) -> Sentence:
+def _other_offer(winner: Standing) -> Iterator[Sentence]:
+    """The cheapest package of the winner's other offers, which lost to the one recommended."""
+    if winner.best is None:
+        return
+    others = [o for o in winner.offered if o.offer.id != winner.best.offer.id]
+    second = cheapest([package for o in others for package in o.packages if package.is_valid])
+    if second is not None:
+        packages, net = (ref(package_figure(winner, second, column)) for column in ("package_count", "price_net"))
+        yield sentence(
+            "reason_other_offer", label=winner.label, provider=second.offer.provider, net=net, packages=packages,
+            days=str(second.days),
+        )  # fmt: skip
+
+
+def _quality(winner: Standing, *, is_refuted: bool) -> Sentence:
     accepted, documents = ref(accepted_id(winner.key)), ref(f"quality/{winner.key}/document_count")
     loss = next((gate for gate in winner.gates if gate.rule == "max_lost_points"), None)
+    where = "_validation" if is_refuted else ""
     if loss is None or winner.is_reference:
-        return sentence("reason_quality", accepted=accepted, documents=documents)
+        return sentence("reason_quality" + where, accepted=accepted, documents=documents)
     return sentence(
-        "reason_quality_lost", accepted=accepted, documents=documents,
+        "reason_quality_lost" + where, accepted=accepted, documents=documents,
         lost=ref(gate_figure(winner.key, loss, "counted")), allowed=ref(gate_figure(winner.key, loss, "limit")),
     )  # fmt: skip
 

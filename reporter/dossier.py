@@ -44,6 +44,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     unit: Unit
     basis: Basis
     is_derived: bool = False
+    bases: list[Basis] = []
+    """Every basis that entered a derived figure, the weakest first; empty where there is only `basis`."""
     formula: str | None = None
     n: int | None = None
     interval: Interval | None = None
@@ -108,6 +110,21 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """ISO date, or null where no price was given."""
 
 
+ConfirmationStatus = Literal[
+    "confirmed", "not_confirmed", "not_finished", "other_choice", "looked_at_again", "nothing_recommended",
+    "not_looked_at", "no_test_documents",
+]  # fmt: skip
+
+
+class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the test documents say of the recommendation. They never change it: validation alone chooses."""
+
+    status: ConfirmationStatus
+    verdict: Sentence | None
+    """One sentence for page one; null where there is nothing to say."""
+    look_count: int
+
+
 class Dossier(msgspec.Struct, frozen=True, kw_only=True):
     """dossier.json: the whole document as data. Same input, same bytes."""
 
@@ -135,6 +152,8 @@ class Dossier(msgspec.Struct, frozen=True, kw_only=True):
     has_example_prices: bool
     subtitle: list[Sentence]
     decision: Decision
+    confirmation: Confirmation | None = None
+    """Null where the judged stage is the test stage itself."""
     figures: dict[str, Figure]
     tables: dict[str, Table]
     not_tested: list[Sentence]

@@ -71,6 +71,8 @@ class Drawing(NamedTuple):
     notes: tuple[Note, ...]
     lines: tuple[tuple[float, str, bool], ...]
     """Vertical lines: axis value, name, dotted or not."""
+    gaps: tuple[tuple[float, float], ...] = ()
+    """Where vertical lines make room for text: pixels from the top, from and to."""
 
 
 @lru_cache(maxsize=64)
@@ -118,10 +120,20 @@ def _layers(drawing: Drawing, x: Any, y: Any) -> list[Any]:
 
 
 def _vertical(drawing: Drawing, position: float, x: Any, y: Any, is_dotted: bool) -> Any:
-    data = alt.Data(values=[{"x": position, "y": 0, "y2": drawing.height}])
+    data = alt.Data(values=[{"x": position, "y": start, "y2": end} for start, end in _pieces(drawing)])
     dash = {"strokeDash": [1.5, 2]} if is_dotted else {}
     mark = alt.Chart(data).mark_rule(color=INK if is_dotted else RULE, strokeWidth=1.1 if is_dotted else 0.8, **dash)
     return mark.encode(x=x, y=y, y2="y2:Q")
+
+
+def _pieces(drawing: Drawing) -> list[tuple[float, float]]:
+    """Return what is left of a vertical line between the gaps."""
+    pieces, start = [], 0.0
+    for top, bottom in sorted(drawing.gaps):
+        if top > start:
+            pieces.append((start, top))
+        start = max(start, bottom)
+    return [*pieces, (start, drawing.height)]
 
 
 _CONFIG: dict[str, Any] = {

@@ -138,7 +138,11 @@ class FigureText:
         }
 
     def basis(self, figure: Figure) -> str:
-        return self.tr.text(BASIS_WORDS[figure.basis, figure.is_derived])
+        """Return the words of a basis; where several entered a derived figure all of them, the weakest first."""
+        if not (figure.is_derived and figure.bases):
+            return self.tr.text(BASIS_WORDS[figure.basis, figure.is_derived])
+        words = ", ".join(self.tr.text(BASIS_WORDS[basis, False]) for basis in figure.bases)
+        return self.tr.text(N_("derived from %(bases)s")) % {"bases": words}
 
     def word(self, label: str, *, prefix: str = "") -> str:
         """Return a vocabulary word in the language, or the label itself where it is data."""

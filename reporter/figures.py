@@ -129,6 +129,7 @@ def derive(
         unit=unit,
         basis=weakest([figure.basis for figure in inputs]),
         is_derived=True,
+        bases=entered(inputs),
         formula=formula,
         n=n,
         currency=currency,
@@ -137,6 +138,12 @@ def derive(
         file_digests=sorted({digest for figure in inputs for digest in figure.file_digests}),
         sources=sources[:MAX_SOURCES],
     )
+
+
+def entered(inputs: Sequence[Figure]) -> list[Basis]:
+    """Return every basis that entered the figures, the weakest first; empty where all have the same one."""
+    found = {basis for figure in inputs for basis in (figure.bases or [figure.basis])}
+    return sorted(found, key=BASES.index, reverse=True) if len(found) > 1 else []
 
 
 def weakest(bases: Sequence[Basis]) -> Basis:

@@ -203,9 +203,16 @@ def _cost_per_corpus(book: Book, standing: Standing, package: Package, campaign:
             [net], figure_id=name, value=None, unit="minor_units", formula=formula, currency=package.offer.currency,
             missing_reason="not_defined",
         )  # fmt: skip
-        return sentence("cost_not_defined", paid=ref(net))
+        return sentence(_why_not_defined(standing), paid=ref(net))
     book.derived(
         [net], figure_id=name, value=rounded(Fraction(package.price.net.minor_units, corpora)), unit="minor_units",
         formula=formula, currency=package.offer.currency,
     )  # fmt: skip
     return sentence("cost_per_corpus", paid=ref(net), corpora=ref(CORPORA))
+
+
+def _why_not_defined(standing: Standing) -> str:
+    """Return the sentence that says why no corpus counts, although documents of it may have been accepted."""
+    if standing.configuration is not None and not standing.configuration.is_complete:
+        return "cost_not_defined_incomplete"
+    return "cost_not_defined_not_judged" if standing.state == "not_judged" else "cost_not_defined"

@@ -174,8 +174,12 @@ class View:
 
     def traced(self) -> list[Figure]:
         """Return all figures, those of page one first."""
-        first = [*self.dossier.decision.headline]
+        decision = self.dossier.decision
+        said = [decision.recommendation, *decision.reasons, *decision.headline_captions, decision.chart_finding]
+        said += [*decision.would_change, *decision.does_not_show]
+        first = [*decision.headline]
         first += [f for row in self.rows("candidates") for f in row.cells.values()]
+        first += [p[1:] for sentence in said for p in sentence.parameters.values() if p[1:] in self.dossier.figures]
         rest = sorted(set(self.dossier.figures) - set(first))
         return [self.dossier.figures[f] for f in dict.fromkeys([*first, *rest])]
 

@@ -15,7 +15,8 @@ def summary_lines(dossier: Dossier, lang: str) -> list[str]:
     """Return question, recommendation, reasons and notices as lines of text."""
     view = plain_view(dossier, lang)
     decision = dossier.decision
-    said = [decision.recommendation, *decision.reasons]
+    tested = dossier.confirmation.verdict if dossier.confirmation is not None else None
+    said = [decision.recommendation, *([tested] if tested is not None else []), *decision.reasons]
     return [
         dossier.question,
         *(view.say_plain(sentence) for sentence in said),
@@ -24,9 +25,15 @@ def summary_lines(dossier: Dossier, lang: str) -> list[str]:
 
 
 def summary_table(dossier: Dossier, lang: str) -> Table:
-    """Return one row per candidate: accepted of all, in each subset, memory peak, corpus time, price, verdict."""
+    """Return one row per candidate: accepted of all and in each subset, memory peak, measured time, price, verdict."""
     view = plain_view(dossier, lang)
-    headings = [N_("configuration"), N_("accepted"), N_("memory peak"), N_("corpus time"), N_("price, net")]
+    headings = [
+        N_("configuration"),
+        N_("accepted"),
+        N_("memory peak"),
+        N_("time, measured documents"),
+        N_("price, net"),
+    ]
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     for place, heading in enumerate([*headings[:2], *view.subsets(), *headings[2:]]):
         is_number = place > 0

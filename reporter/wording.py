@@ -53,6 +53,7 @@ def sentence(key: str, /, **parameters: str) -> Sentence:
 
 VERDICTS = {
     "verdict_recommended": say("recommended"),
+    "verdict_recommended_not_confirmed": say("recommended by validation, not confirmed on test"),
     "verdict_equivalent": say("equivalent to the best, within {tie}"),
     "verdict_more": say("meets the rules, {difference} more"),
     "verdict_less_headroom": say("meets the rules, {difference} less headroom"),
@@ -65,7 +66,7 @@ VERDICTS = {
     "verdict_expired": say("meets the rules, no quote valid on {date}"),
     "verdict_mismatch": say("meets the rules, no offer is for the measured machine"),
     "verdict_deadline": say("meets the rules, misses the deadline by {hours}"),
-    "verdict_no_duration": say("meets the rules, corpus time not measured"),
+    "verdict_no_duration": say("meets the rules, time not measured"),
     "verdict_no_headroom": say("meets the rules, headroom not measured"),
     "verdict_reference": say("reference"),
     "verdict_reference_more": say("reference; {difference} more"),
@@ -147,10 +148,20 @@ REASONS = {
         "It meets every rule: {accepted} of {documents} documents accepted, {lost} lost against the reference, "
         "{allowed} allowed."
     ),
+    "reason_quality_validation": say("On validation it met every rule: {accepted} of {documents} documents accepted."),
+    "reason_quality_lost_validation": say(
+        "On validation it met every rule: {accepted} of {documents} documents accepted, {lost} lost against the "
+        "reference, {allowed} allowed."
+    ),
     "reason_headroom": say("It leaves {headroom} of {capacity} free at its peak."),
     "reason_time": say("It needs {needed} of the {paid} paid, the whole calendar included."),
     "reason_linear": say(
         "The processing time assumes that {wanted} documents take as long, one by one, as the {measured} measured."
+    ),
+    "reason_other_offer": say_counted(
+        "The next best offer for {label}, from {provider}, costs {net} net for {packages} package of {days} days.",
+        "The next best offer for {label}, from {provider}, costs {net} net for {packages} packages of {days} days.",
+        by="packages",
     ),
     "reason_runner_up_more": say("{label} costs {difference} more."),
     "reason_only_one": say("No other candidate both meets the rules and can be rented."),
@@ -167,6 +178,63 @@ REASONS = {
     "reason_objective": say("The objective is {criterion}; what lies within {tie} of the best counts as equivalent."),
     "reason_tie_prefer": say("Between equivalents, prefer the one that can be reloaded and explained."),
     "reason_no_speed_preference": say("Speed, bit width and memory alone are no order of preference."),
+}
+
+CONFIRMATIONS = {
+    "confirmed": say(
+        "Confirmed on {documents} test documents that had no part in the choice: {accepted} accepted, every rule met."
+    ),
+    "confirmed_lost": say(
+        "Confirmed on {documents} test documents that had no part in the choice: {accepted} accepted, {lost} lost "
+        "against the reference, {allowed} allowed; every rule met."
+    ),
+    "not_confirmed_lost": say(
+        "NOT CONFIRMED. On the {documents} test documents, which had no part in the choice, {label} lost {lost} "
+        "against the reference, {allowed} allowed. Do not rent on this recommendation alone."
+    ),
+    "not_confirmed_accepted": say(
+        "NOT CONFIRMED. Of the {documents} test documents, which had no part in the choice, {label} had {accepted} "
+        "accepted, {needed} needed. Do not rent on this recommendation alone."
+    ),
+    "not_confirmed_subset": say(
+        "NOT CONFIRMED. Of the {documents} test documents in {subset}, which had no part in the choice, {label} had "
+        "{accepted} accepted, {needed} needed. Do not rent on this recommendation alone."
+    ),
+    "not_confirmed_incomplete": say(
+        "NOT CONFIRMED. {label} returned {returned} of the {documents} test documents. Do not rent on this "
+        "recommendation alone."
+    ),
+    "not_confirmed_failed": say(
+        "NOT CONFIRMED. On the test documents {label} failed: {cause} in {phase}. Do not rent on this recommendation "
+        "alone."
+    ),
+    "not_confirmed_failed_unknown": say(
+        "NOT CONFIRMED. On the test documents the pass of {label} did not end. Do not rent on this recommendation "
+        "alone."
+    ),
+    "not_confirmed_reference": say(
+        "NOT CONFIRMED. On the test documents the reference was not completed, so no loss could be judged."
+    ),
+    "not_finished": say("Not confirmed yet: the run on the test documents is not finished."),
+    "other_choice": say("Not confirmed: {put} was put to the test documents, not {label}."),
+    "other_environment": say(
+        "Not confirmed: {label} was put to the test documents in another environment than the one that was validated."
+    ),
+    "looked_at_again": say(
+        "Not an independent confirmation: the test documents were looked at {looks} times, and are validation "
+        "documents since the second look. {label} meets every rule on them too: {accepted} of {documents} accepted."
+    ),
+    "nothing_recommended": say("Nothing is recommended, so the test documents confirm nothing."),
+    "nothing_recommended_put": say(
+        "Nothing is recommended, so the test documents confirm nothing; of {label} they show {accepted} of {documents} "
+        "accepted."
+    ),
+    "not_looked_at": say_counted(
+        "Not confirmed yet: the {documents} test document kept back for it has not been looked at.",
+        "Not confirmed yet: the {documents} test documents kept back for it have not been looked at.",
+        by="documents",
+    ),
+    "no_test_documents": say("Not confirmed: the protocol keeps back no test documents for it."),
 }
 
 CAPTIONS = {
@@ -288,6 +356,9 @@ LIMITS = {
     "limit_load": say("Batches above {batch} and concurrency above {concurrency}."),
     "limit_devices": say("Other devices than {devices}, other hosts, other drivers."),
     "limit_stage_test": say("How the choice does on unseen documents: the test set was not looked at."),
+    "limit_test_again": say(
+        "How the choice does on unseen documents: the test documents were looked at {looks} times."
+    ),
     "limit_stage_pilot": say("Anything final: the runs are pilot runs on development documents."),
     "limit_texts": say("Other texts than the {documents} documents of this protocol; results relate to them alone."),
     "limit_repetitions": say_counted(
@@ -389,6 +460,32 @@ NOTICES = {
     ),
 }
 
+LOOKS = {
+    "notice_look": say("The test documents were looked at once, on {date}."),
+    "notice_looks": say(
+        "The test documents were looked at {looks} times; since the second look they are validation documents."
+    ),
+    "notice_looks_missing": say(
+        "A run records look number {look} at the test documents, but the runs given here are {runs}: others are "
+        "missing."
+    ),
+    "notice_look_repeated": say(
+        "{runs} runs each record look number {look} at the test documents: they did not know of one another."
+    ),
+    "notice_look_unrecorded": say(
+        "The run {run} on test documents does not begin with a frozen choice: nothing shows that the choice came first."
+    ),
+    "notice_choice_file": say(
+        "The choice file given here is not the one that the last look at the test documents names."
+    ),
+    "notice_choice_records": say(
+        "The choice put to the test documents was made from other records than the validation runs given here."
+    ),
+    "notice_validation_after_look": say(
+        "A validation run began after the first look at the test documents: what was chosen may have known them."
+    ),
+}
+
 NOT_TESTED = {
     "untested_concurrency": say("Memory and quality by context length and concurrency."),
     "untested_gpu": say("Any GPU: the only device was the processor."),
@@ -422,7 +519,9 @@ ROWS = {
     "cost_per_corpus": say_counted(
         "{paid} paid, {corpora} corpus accepted", "{paid} paid, {corpora} corpora accepted", by="corpora"
     ),
-    "cost_not_defined": say("not defined: {paid} paid, 0 accepted"),
+    "cost_not_defined": say("not defined: {paid} paid, 0 corpora accepted, since a rule is not met"),
+    "cost_not_defined_incomplete": say("not defined: {paid} paid, 0 corpora accepted, since documents are missing"),
+    "cost_not_defined_not_judged": say("not defined: {paid} paid, 0 corpora accepted, since nothing could be judged"),
     "package_expired": say("not valid on {date}"),
     "package_mismatch": say("not for the measured machine"),
     "package_deadline": say("misses the deadline"),
@@ -431,6 +530,7 @@ ROWS = {
 
 SENTENCES: dict[str, Wording] = {
     **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
+    **LOOKS, **CONFIRMATIONS,
     **NOT_TESTED, **SUBTITLE, **ROWS,
 }  # fmt: skip
 

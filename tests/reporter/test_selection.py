@@ -277,7 +277,10 @@ def test_a_protocol_that_nothing_meets_ends_in_a_dossier_that_says_what_would_ch
     cost = next(f for name, f in dossier.figures.items() if name.endswith("/cost_per_corpus"))
     assert (cost.value, cost.missing_reason) == (None, "not_defined")
     package = dossier.tables["packages"].rows[0]
-    assert said(dossier, package.sentences[0]) == "not defined: 100.00 EUR paid, 0 accepted"
+    assert (
+        said(dossier, package.sentences[0])
+        == "not defined: 100.00 EUR paid, 0 corpora accepted, since a rule is not met"
+    )
 
 
 def test_a_document_that_did_not_come_back_makes_the_corpus_incomplete(

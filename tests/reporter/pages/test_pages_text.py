@@ -61,6 +61,8 @@ def test_numbers_dates_and_money_follow_the_language() -> None:
 
 def test_a_derived_figure_names_the_weakest_basis_of_its_inputs() -> None:
     assert ENGLISH.basis(figure(1, "count", basis="example", is_derived=True)) == "derived from example"
+    several = figure(1, "count", basis="example", is_derived=True, bases=["example", "quoted"])
+    assert ENGLISH.basis(several) == "derived from example, quoted"
     assert ENGLISH.basis(figure(1, "count", basis="quoted")) == "quoted"
 
 
