@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from collector.contract.protocol import DocumentLine
 
-ROLES = ("development", "validation", "test")
+ROLES = ("development", "calibration", "validation", "test")
 LENGTH_CLASSES = ("short", "usual", "long")
 
 
@@ -110,7 +110,9 @@ def corpus_page(
     if counts.missing:
         parts.append(_table("field that a document lacks", roles, block(counts.missing)))
     if currencies:
-        by_currency = Counter((one.role, currencies[one.id]) for one in documents if one.id in currencies)
+        by_currency: Counter[tuple[str, str]] = Counter(
+            (one.role, currencies[one.id]) for one in documents if one.id in currencies
+        )
         parts.append(_table("currency", roles, block(by_currency)))
     parts.append(_cross(documents, roles))
     parts.append(_clusters(counts.clusters, roles))
@@ -125,7 +127,7 @@ def _table(head: str, roles: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 
 def _cross(documents: Sequence[DocumentLine], roles: Sequence[str]) -> str:
     """Subset x length class x language, so that no cell hides in the sums above."""
-    cells = Counter(
+    cells: Counter[tuple[str, str, str, str]] = Counter(
         (subset, one.length_class, one.language or "not said", one.role)
         for one in documents
         for subset in sorted(set(one.subsets)) or ["none"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from collector.contract.digests import canonical_json, file_sha256, read_salt, text_hmac
+from collector.contract.digests import JsonValue, canonical_json, file_sha256, read_salt, text_hmac
 from collector.contract.errors import Finding, Refused
 from collector.contract.protocol import (
     DocumentLine,
@@ -109,7 +109,7 @@ def expected_text(document: DocumentLine) -> str:
     their order is what the model sees, and the grades.
     """
     if document.candidates:
-        pairs = [[name, text] for name, text in document.candidates.items()]
+        pairs: list[JsonValue] = [[name, text] for name, text in document.candidates.items()]
         return canonical_json({"candidates": pairs, "relevance": {**document.relevance}}).decode()
     if document.answers:
         return canonical_json({"answers": [*document.answers], "tolerance": document.tolerance}).decode()

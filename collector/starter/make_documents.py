@@ -1,244 +1,308 @@
-"""Write the starter's documents: templates in six languages, filled from the tables below; expected by construction.
+"""Write the starter's 330 documents: templates in six languages, filled by arithmetic; expected values by construction.
 
-`python -m collector.starter.make_documents FILE` writes the same bytes each time. Nothing is drawn: dates, amounts and
-names are listed, so a reader can check any document against its row. Names and numbers are invented.
+`python -m collector.starter.make_documents FILE` writes the same bytes each time: nothing is drawn. Which language,
+template, day, price and name a document has follows from its place in the plan below, so a reader can work it out.
+The date is the day of issue, the amount is the total with tax, the category is that of the goods.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
 import json
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-NBSP = "\u00a0"
+import msgspec
 
-_MONTH_NAMES = {
-    "en": "January February March April May June July August September October November December",
-    "es": "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-    "tr": "Ocak Şubat Mart Nisan Mayıs Haziran Temmuz Ağustos Eylül Ekim Kasım Aralık",
-    "fr": "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-    "de": "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+from collector.contract.protocol import DocumentLine
+from collector.contract.records.base import Role
+from collector.corpus_statistics import corpus_page
+from collector.starter import CORPUS_TITLES, TIERS, starter_text
+from collector.starter.language import LANGUAGES, Language, Template, Tier, read_language
+from collector.starter.values import Day, Sum
+
+TOKENIZER = "SmolLM2-135M-Instruct"
+ROLES: tuple[Role, ...] = ("development", "validation", "test")
+ID_PREFIX: dict[Role, str] = {"development": "dev", "validation": "val", "test": "test"}
+
+
+class Share(NamedTuple):
+    """How many documents of a role a tier has, how many of them are critical, and how many (the last ones) are long."""
+
+    documents: int
+    critical: int
+    long: int
+
+
+PLAN: dict[tuple[Role, Tier], Share] = {
+    ("development", "labelled"): Share(12, 0, 0),
+    ("development", "semi-structured"): Share(10, 0, 1),
+    ("development", "prose"): Share(8, 0, 1),
+    ("validation", "labelled"): Share(40, 4, 0),
+    ("validation", "semi-structured"): Share(35, 4, 6),
+    ("validation", "prose"): Share(25, 2, 2),
+    ("test", "labelled"): Share(80, 8, 0),
+    ("test", "semi-structured"): Share(70, 8, 12),
+    ("test", "prose"): Share(50, 4, 4),
 }
+FIRST_DAY = dt.date(2026, 1, 5)
+PRICES = {
+    "travel": ("84", "46", "32", "59", "138", "41", "23", "18"),
+    "food": ("12.5", "8.9", "16.4", "4.2", "38", "6.7", "22", "9.8"),
+    "office": ("27.9", "14.5", "89", "6.3", "45", "119", "11.2", "33.6"),
+    "utilities": ("62.4", "38.1", "71.9", "29.9", "24.5", "18.7", "54.2", "12"),
+}
+PRICE_LEVEL = {"USD": 1, "GBP": 1, "EUR": 1, "CHF": 1, "AUD": 2, "MXN": 20, "TRY": 40, "VND": 27_000}
+QUANTITIES = (1, 2, 12, 3, 25)
+SHORT_BELOW_BYTES = 110
+LONG_FROM_BYTES = 2_000
 
 
-class Row(NamedTuple):
-    """What one document says: its role, template, date (or none), amount (or none), category and two free words."""
+class Place(NamedTuple):
+    """Where a document stands: in the whole corpus, in its role and tier, and among those of its language."""
 
-    document_id: str
-    role: str
-    template: str
-    date: str | None
-    amount: str | None
-    category: str
-    name: str
-    detail: str
-    is_critical: bool = False
-
-
-class Template(NamedTuple):
-    """One layout: its language, whether it is hard, and the text of a row."""
-
+    role: Role
+    tier: Tier
+    serial: int
+    in_tier: int
+    in_language: int
+    in_cell: int
+    """Among the documents of its role, tier and language that are not long."""
+    is_critical: bool
+    is_long: bool
     language: str
-    is_hard: bool
-    text: Callable[[Row], str]
 
 
-def iso(row: Row) -> str:
-    return row.date or ""
+class Made(NamedTuple):
+    """A document and the template that it was made from."""
+
+    line: dict[str, object]
+    template: Template
 
 
-def numeric(row: Row, separator: str) -> str:
-    """Day first, as all six languages write it outside the United States."""
-    day = dt.date.fromisoformat(row.date or "")
-    return f"{day.day:02}{separator}{day.month:02}{separator}{day.year}"
+def places() -> Iterator[Place]:
+    """Yield the place of each document: role by role, tier by tier, the languages in turn."""
+    serial = 0
+    in_language: Counter[str] = Counter()
+    in_cell: Counter[tuple[str, str, str]] = Counter()
+    for role in ROLES:
+        for tier_number, tier in enumerate(TIERS):
+            share = PLAN[role, cast("Tier", tier)]
+            # A step through the tier and another through the languages, so that critical documents are of each.
+            critical = {
+                number * share.documents // share.critical + (3 + number) % 6 for number in range(share.critical)
+            }
+            for index in range(share.documents):
+                language = LANGUAGES[(index + 4 * tier_number) % len(LANGUAGES)]
+                cell = (role, tier, language)
+                is_long = index >= share.documents - share.long
+                yield Place(
+                    role, cast("Tier", tier), serial, index, in_language[language], in_cell[cell],
+                    index in critical, is_long, language,
+                )  # fmt: skip
+                serial += 1
+                in_language[language] += 1
+                in_cell[cell] += not is_long
 
 
-def in_words(row: Row) -> str:
-    """The date with its month's name, or in the Vietnamese order of words."""
-    day = dt.date.fromisoformat(row.date or "")
-    language = TEMPLATES[row.template].language
-    if language == "vi":
-        return f"ngày {day.day} tháng {day.month} năm {day.year}"
-    month = _MONTH_NAMES[language].split()[day.month - 1]
-    return {
-        "es": f"{day.day} de {month} de {day.year}",
-        "de": f"{day.day}. {month} {day.year}",
-    }.get(language, f"{day.day} {month} {day.year}")
+def template_for(place: Place, language: Language) -> Template:
+    """Return the template whose turn it is."""
+    fitting = [
+        one
+        for one in language.templates
+        if one.tier == place.tier and one.is_long == place.is_long and place.role in one.roles
+    ]
+    turn = place.in_cell + LANGUAGES.index(place.language)
+    for rare in (one for one in fitting if one.share > 1):
+        if turn % rare.share == rare.share - 1:
+            return rare
+    regular = [one for one in fitting if one.share == 1]
+    return regular[turn % len(regular)]
 
 
-def money(amount: str | None, *, thousands: str, decimal: str, digits: int = 2) -> str:
-    """The amount with separators, as its language writes it."""
-    value = f"{Decimal(amount or '0'):,.{digits}f}"
-    return value.translate({ord(","): thousands, ord("."): decimal})
+def category_for(place: Place, template: Template) -> str:
+    """Return the category whose turn it is among those that the template can have."""
+    return template.categories[(place.in_language + LANGUAGES.index(place.language)) % len(template.categories)]
 
 
-def point(row: Row) -> str:
-    return money(row.amount, thousands=",", decimal=".")
+class Writer:
+    """Fills one template."""
 
+    def __init__(self, place: Place, template: Template, language: Language) -> None:
+        self._place, self._template, self._language = place, template, language
+        self.category = category_for(place, template)
+        self.issued = FIRST_DAY + dt.timedelta(days=place.serial * 53 % 330)
+        self._has_cents = template.currency != "VND"
 
-def comma(row: Row) -> str:
-    return money(row.amount, thousands=".", decimal=",")
+    def text(self) -> str:
+        """Return the document's text; a long one has as many lines as its template's size asks for."""
+        count = self._template.lines
+        text = self._filled(count)
+        while len(text.encode()) < self._template.bytes_wanted:
+            count += 1
+            text = self._filled(count)
+        self.total = self._sums(count)["total"]
+        return text
 
+    def _filled(self, count: int) -> str:
+        place, template, language = self._place, self._template, self._language
+        towns = language.places
+        names = language.names[self.category]
+        name = names[1 if template.kind == "ticket" else place.in_language // len(towns) % len(names)]
+        clauses = language.phrases.clauses
+        values: dict[str, object] = {
+            "name": name.format(place=towns[place.in_language % len(towns)]),
+            "town": towns[(place.in_language * 3 + 7) % len(towns)],
+            "number": f"{'ABCDEFGHJK'[place.serial % 10]}-{1000 + place.serial * 619 % 9000}",
+            "category": self.category,
+            "item": self._item(0),
+            "date": self._day(0),
+            "due": self._day(14 + 7 * (place.serial % 3)),
+            "delivery": self._day(-3 - place.serial % 5),
+            "other": self._sum(Decimal(10 * (place.serial % 6 + 2) * PRICE_LEVEL[template.currency])),
+            "lines": template.join.join(self._line(number, count) for number in range(count)),
+            "clauses": template.join.join(
+                clauses[(place.serial + 3 * number) % len(clauses)] for number in range(template.clauses)
+            ),
+            **self._sums(count),
+        }
+        return template.text.format_map(values)
 
-def spaced(row: Row) -> str:
-    return money(row.amount, thousands=NBSP, decimal=",")
-
-
-def dong(row: Row) -> str:
-    return money(row.amount, thousands=".", decimal=",", digits=0)
-
-
-TEMPLATES: dict[str, Template] = {
-    # Clearly labelled fields; the category is what a bookkeeper wrote on the document.
-    "en-invoice": Template("en", False, lambda r: (
-        f"INVOICE {r.detail}\n{r.name}\nDate: {iso(r)}\nAmount: {point(r)} USD\nCategory: {r.category}"
-    )),
-    "en-receipt": Template("en", False, lambda r: (
-        f"{r.name}\nReceipt\n{r.detail}\nDate: {in_words(r)}\nAmount: ${point(r)}\nCategory: {r.category}"
-    )),
-    "en-bill": Template("en", False, lambda r: (
-        f"{r.name}\nAccount {r.detail}\nBill date: {numeric(r, '/')}\nAmount due: £{point(r)}\nCategory: {r.category}\n"
-        "Please pay by direct debit. Thank you for being our customer."
-    )),
-    "es-factura": Template("es", False, lambda r: (
-        f"FACTURA {r.detail}\n{r.name}\nFecha: {numeric(r, '/')}\nImporte: {comma(r)} €\nCategoría: {r.category}"
-    )),
-    "tr-fatura": Template("tr", False, lambda r: (
-        f"FATURA {r.detail}\n{r.name}\nTarih: {numeric(r, '.')}\nTutar: {comma(r)} TL\nKategori: {r.category}"
-    )),
-    "vi-hoa-don": Template("vi", False, lambda r: (
-        f"HÓA ĐƠN {r.detail}\n{r.name}\nNgày: {numeric(r, '/')}\nSố tiền: {dong(r)} đ\nLoại: {r.category}"
-    )),
-    "fr-facture": Template("fr", False, lambda r: (
-        f"FACTURE {r.detail}\n{r.name}\nDate : {numeric(r, '/')}\nMontant : {spaced(r)} €\nCatégorie : {r.category}"
-    )),
-    "de-rechnung": Template("de", False, lambda r: (
-        f"RECHNUNG {r.detail}\n{r.name}\nDatum: {numeric(r, '.')}\nBetrag: {comma(r)} EUR\nKategorie: {r.category}"
-    )),
-    # Receipts and tickets without a category: it follows from what was bought.
-    "en-ticket": Template("en", False, lambda r: (
-        f"RAIL TICKET\n{r.name}\nTravel date: {in_words(r)}\n{r.detail}\nFare: {point(r)} GBP"
-    )),
-    "es-ticket": Template("es", False, lambda r: (
-        f"{r.name}\nMesa 4, {in_words(r)}\n{r.detail}\nTOTAL {comma(r)} EUR\n¡Gracias por su visita!"
-    )),
-    "vi-bien-lai": Template("vi", False, lambda r: (
-        f"BIÊN LAI\n{r.name}\n{in_words(r)}\n{r.detail}\nThành tiền: {dong(r)} đ"
-    )),
-    "fr-ticket": Template("fr", False, lambda r: (
-        f"{r.name}\nLe {in_words(r)}\n{r.detail}\nTotal TTC : {spaced(r)} €\nMerci et à bientôt"
-    )),
-    "de-bon": Template("de", False, lambda r: (
-        f"{r.name}\n{numeric(r, '.')}  09:14\n{r.detail}\nSUMME EUR {comma(r)}\nVielen Dank"
-    )),
-    # Prose, several dates, missing values.
-    "en-letter": Template("en", True, lambda r: (
-        f"Dear guest, thank you for staying at {r.name}. On {in_words(r)} we charged ${point(r)} to your card for "
-        f"{r.detail}. Your booking was made on 2 January 2026 and your deposit of $50.00 has been returned in full. "
-        "We hope to welcome you again soon. The front desk is open day and night if anything is not clear to you."
-    )),
-    "de-auszug": Template("de", True, lambda r: (
-        f"{r.name}, Kontoauszug. Erstellt am 31.12.2025 um 08:00 Uhr. "
-        f"Abbuchung am {in_words(r)} für {r.detail}: {comma(r)} EUR. "
-        "Alter Saldo 2.310,00 EUR."
-    )),
-    "fr-lettre": Template("fr", True, lambda r: (
-        f"Madame, Monsieur, le {in_words(r)} vous avez réglé {spaced(r)} € à {r.name} pour {r.detail}. "
-        "Votre prochain rendez-vous est le 15 janvier 2027."
-    )),
-    "vi-thu": Template("vi", True, lambda r: (
-        f"{r.name} xin cảm ơn. Quý khách đã trả {dong(r)} đồng {in_words(r)} cho {r.detail}."
-    )),
-    "en-no-date": Template("en", True, lambda r: (
-        f"{r.name}\n{r.detail}\nAmount: {point(r)} EUR\nCategory: {r.category}\nThe date was not printed."
-    )),
-    "es-sin-importe": Template("es", True, lambda r: (
-        f"{r.name}\nFecha: {numeric(r, '/')}\nCategoría: {r.category}\n{r.detail}\nImporte: pendiente"
-    )),
-}  # fmt: skip
-
-ROWS: tuple[Row, ...] = (
-    # development: the prompt is tuned on these six alone
-    Row("dev-01", "development", "en-invoice", "2026-01-14", "318.40", "office", "Paper & Pen Ltd", "A-1007"),
-    Row("dev-02", "development", "en-receipt", "2026-02-09", "45.10", "food", "Mill Lane Bakery", "Bread and cakes"),
-    Row("dev-03", "development", "en-bill", "2026-03-23", "96.70", "utilities", "River Power", "20-5518"),
-    Row("dev-04", "development", "es-factura", "2026-05-27", "1250.00", "travel", "Viajes Sol, S.L.", "F-221"),
-    Row("dev-05", "development", "vi-hoa-don", "2026-04-17", "1850000", "office", "Cửa hàng Minh Anh", "HD-305"),
-    Row("dev-06", "development", "en-no-date", None, "27.90", "food", "Blue Door Cafe", "Two lunches"),
-    # validation: 24, of which 18 clearly labelled
-    Row("val-01", "validation", "en-invoice", "2026-02-03", "1284.50", "office", "Northgate Supplies", "B-2041", True),
-    Row("val-02", "validation", "en-invoice", "2026-03-19", "742.00", "travel", "Harbour Travel Inc", "B-2057"),
-    Row("val-03", "validation", "en-invoice", "2026-06-30", "59.95", "utilities", "City Water Board", "W-9913"),
-    Row("val-04", "validation", "en-receipt", "2026-04-11", "23.75", "food", "Corner Kitchen", "Soup, bread, tea"),
-    Row("val-05", "validation", "en-receipt", "2026-01-27", "118.20", "office", "Desk & Lamp", "One desk lamp"),
-    Row("val-06", "validation", "en-receipt", "2026-07-08", "36.00", "travel", "Airport Shuttle", "Two adults"),
-    Row("val-07", "validation", "en-bill", "2026-05-21", "87.34", "utilities", "Bright Energy", "55-0193", True),
-    Row("val-08", "validation", "en-bill", "2026-08-13", "41.60", "utilities", "Fibre North", "70-4471"),
-    Row("val-09", "validation", "es-factura", "2026-03-05", "432.15", "office", "Papelería Ríos", "F-318", True),
-    Row("val-10", "validation", "es-factura", "2026-05-28", "2140.80", "travel", "Hotel Miramar", "F-340"),
-    Row("val-11", "validation", "tr-fatura", "2026-02-18", "1675.25", "utilities", "Anadolu Elektrik", "T-510", True),
-    Row("val-12", "validation", "en-bill", "2026-06-09", "54.12", "utilities", "Coast Water", "33-8046"),
-    Row("val-13", "validation", "vi-hoa-don", "2026-01-22", "675000", "food", "Quán Cơm Hoa Sen", "HD-412", True),
-    Row("val-14", "validation", "vi-hoa-don", "2026-07-15", "2450000", "travel", "Khách sạn Biển Xanh", "HD-431"),
-    Row("val-15", "validation", "fr-facture", "2026-04-02", "1036.90", "office", "Bureau Lefèvre", "N-77", True),
-    Row("val-16", "validation", "de-rechnung", "2026-05-12", "289.00", "travel", "Reisebüro Kranich", "2026-104"),
-    Row("val-17", "validation", "en-invoice", "2026-09-01", "164.35", "food", "Garden Catering", "B-2071"),
-    Row("val-18", "validation", "en-ticket", "2026-03-14", "48.60", "travel", "London to Leeds", "Coach B, seat 21"),
-    Row("val-19", "validation", "es-ticket", "2026-06-17", "31.40", "food", "Bar La Plaza", "2 menús del día"),
-    Row("val-20", "validation", "en-receipt", "2026-04-25", "212.50", "office", "Print Works", "Toner, two boxes"),
-    Row("val-21", "validation", "vi-bien-lai", "2026-08-04", "185000", "travel", "Taxi Sài Gòn", "Sân bay - Quận 1"),
-    Row("val-22", "validation", "en-letter", "2026-03-09", "212.40", "travel", "the Lakeside Hotel", "two nights"),
-    Row("val-23", "validation", "de-auszug", "2026-01-05", "74.90", "utilities", "Sparbank Auental", "Strom"),
-    Row("val-24", "validation", "es-sin-importe", "2026-02-26", None, "office", "Muebles Vega", "Dos sillas"),
-    # test: looked at once, to confirm a choice
-    Row("test-01", "test", "en-invoice", "2026-04-29", "905.10", "travel", "Compass Tours", "B-2090", True),
-    Row("test-02", "test", "en-receipt", "2026-02-12", "14.85", "food", "Green Bowl", "One salad"),
-    Row("test-03", "test", "en-bill", "2026-06-18", "132.08", "utilities", "Valley Gas", "61-2280"),
-    Row("test-04", "test", "es-factura", "2026-08-07", "78.30", "food", "Casa Paco", "F-377"),
-    Row("test-05", "test", "tr-fatura", "2026-05-04", "3120.00", "travel", "Kapadokya Otel", "T-588", True),
-    Row("test-06", "test", "vi-hoa-don", "2026-03-26", "1320000", "utilities", "Điện lực Hòa Bình", "HD-450"),
-    Row("test-07", "test", "fr-ticket", "2026-05-19", "27.60", "food", "Crêperie du Port", "2 galettes, 1 cidre"),
-    Row("test-08", "test", "de-bon", "2026-07-02", "19.95", "office", "Schreibwaren Holm", "5 Hefte, 2 Stifte"),
-    Row("test-09", "test", "fr-lettre", "2026-06-11", "1140.00", "travel", "Voyages Alizé", "un vol", True),
-    Row("test-10", "test", "vi-thu", "2026-04-08", "540000", "utilities", "Công ty Nước sạch", "hóa đơn nước"),
-)  # fmt: skip
-
-
-def documents() -> list[dict[str, object]]:
-    """Return the documents in the order of ROWS, as the documents file holds them."""
-    made: list[dict[str, object]] = []
-    for row in ROWS:
-        template = TEMPLATES[row.template]
-        text = template.text(row)
-        made.append(
+    def _line(self, number: int, count: int) -> str:
+        price, quantity = self._price(number), self._quantity(number)
+        towns = self._language.places
+        return self._template.line[number % len(self._template.line)].format_map(
             {
-                "id": row.document_id,
-                "role": row.role,
-                "text": text,
-                "expected": {"date": row.date, "amount": row.amount, "category": row.category},
-                "length_class": length_class(text),
-                "is_hard": template.is_hard,
-                "subsets": ["critical"] if row.is_critical else [],
-                "cluster": row.template,
-                "language": template.language,
+                "day": self._day(2 * (number - count) - 1),
+                "item": self._item(number),
+                "town": towns[(self._place.in_language + 5 * number + 2) % len(towns)],
+                "quantity": quantity,
+                "price": self._sum(price),
+                "sum": self._sum(price * quantity),
             }
         )
-    return made
+
+    def _sums(self, count: int) -> dict[str, Sum]:
+        subtotal = sum((self._price(number) * self._quantity(number) for number in range(count)), Decimal(0))
+        tax = self._rounded(subtotal * self._template.tax / 100)
+        return {"subtotal": self._sum(subtotal), "tax": self._sum(tax), "total": self._sum(subtotal + tax)}
+
+    def _quantity(self, number: int) -> int:
+        return QUANTITIES[(self._place.serial + number) % len(QUANTITIES)]
+
+    def _price(self, number: int) -> Decimal:
+        percent = 90 + (7 * self._place.serial + 3 * number) % 31
+        listed = Decimal(PRICES[self.category][self._item_number(number)]) * PRICE_LEVEL[self._template.currency]
+        return self._rounded(listed * percent / 100)
+
+    def _rounded(self, amount: Decimal) -> Decimal:
+        return amount.quantize(Decimal("0.01")) if self._has_cents else round(amount, -3).quantize(Decimal(1))
+
+    def _item(self, number: int) -> str:
+        return self._language.items[self.category][self._item_number(number)]
+
+    def _item_number(self, number: int) -> int:
+        goods = self._template.goods
+        return goods[(5 * self._place.serial + 3 * number) % len(goods)]
+
+    def _day(self, offset_days: int) -> Day:
+        day = self.issued + dt.timedelta(days=offset_days)
+        return Day(day, language=self._language.language, months=self._language.months)
+
+    def _sum(self, amount: Decimal) -> Sum:
+        return Sum(amount, has_cents=self._has_cents)
+
+
+def made(*, tier: str | None = None) -> list[Made]:
+    """Return the documents in the order of their ids, all or those of one tier, with their templates."""
+    languages = {code: read_language(code) for code in LANGUAGES}
+    result: list[Made] = []
+    numbers: Counter[str] = Counter()
+    for place in places():
+        numbers[place.role] += 1
+        template = template_for(place, languages[place.language])
+        if tier in (None, place.tier):
+            line = _document(place, template, languages[place.language], numbers[place.role])
+            result.append(Made(line, template))
+    return result
+
+
+def _document(place: Place, template: Template, language: Language, number: int) -> dict[str, object]:
+    writer = Writer(place, template, language)
+    text = writer.text()
+    return {
+        "id": f"{ID_PREFIX[place.role]}-{number:03}",
+        "role": place.role,
+        "text": text,
+        "expected": {
+            "date": None if template.missing == "date" else writer.issued.isoformat(),
+            "amount": None if template.missing == "amount" else writer.total.plain,
+            "category": writer.category,
+        },
+        "length_class": length_class(text),
+        "is_hard": template.is_hard,
+        "subsets": [template.tier, *(["critical"] if place.is_critical else [])],
+        "cluster": template.id,
+        "language": place.language,
+    }
 
 
 def length_class(text: str) -> str:
-    """Return short below 90 characters, long from 160 on, usual between."""
-    return "short" if len(text) < 90 else "usual" if len(text) < 160 else "long"
+    """Return short, usual or long by the text's bytes of UTF-8, which follow tokens better than characters do."""
+    size = len(text.encode())
+    return "short" if size < SHORT_BELOW_BYTES else "usual" if size < LONG_FROM_BYTES else "long"
 
 
-def file_text() -> str:
+def file_text(*, tier: str | None = None) -> str:
     """Return the documents file: one JSON object per line, letters as they are."""
-    return "".join(json.dumps(document, ensure_ascii=False) + "\n" for document in documents())
+    return "".join(json.dumps(one.line, ensure_ascii=False) + "\n" for one in made(tier=tier))
+
+
+def page_text() -> str:
+    """Return corpus.md: the statistics of all documents, with the tokens that were counted last."""
+    lines = made()
+    counted = json.loads(starter_text("token_counts.json"))
+    if counted["documents_sha256"] != sha256(file_text().encode()).hexdigest():
+        raise ValueError("token_counts.json belongs to other documents: write it again with --tokenizer")
+    return corpus_page(
+        [msgspec.convert(one.line, DocumentLine) for one in lines],
+        title=CORPUS_TITLES["extraction"],
+        currencies={str(one.line["id"]): one.template.currency for one in lines},
+        token_counts=counted["tokens"],
+        tokenizer=counted["tokenizer"],
+    )
+
+
+def token_counts_text(folder: Path) -> str:
+    """Return token_counts.json: the tokens of each document's text, counted with the tokenizer of a model's folder."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokens = {one.line["id"]: len(tokenizer(one.line["text"]).input_ids) for one in made()}
+    digest = sha256(file_text().encode()).hexdigest()
+    return json.dumps({"tokenizer": TOKENIZER, "documents_sha256": digest, "tokens": tokens}, indent=1) + "\n"
+
+
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m collector.starter.make_documents", description=__doc__)
+    parser.add_argument("file", type=Path, help="where to write; without an option, the documents")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--tier", choices=TIERS, help="write the documents of this tier alone")
+    what.add_argument("--tokenizer", type=Path, help="write token_counts.json, counted with this model's tokenizer")
+    what.add_argument("--statistics", action="store_true", help="write corpus.md")
+    options = parser.parse_args(arguments)
+    if options.tokenizer:
+        text = token_counts_text(options.tokenizer)
+    else:
+        text = page_text() if options.statistics else file_text(tier=options.tier)
+    options.file.write_text(text, encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(file_text(), encoding="utf-8", newline="\n")
+    main(sys.argv[1:])
