@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,13 +10,17 @@ import msgspec
 
 from collector.contract.campaign import Campaign, objective_digest
 from collector.contract.campaign_file import read_campaign
+from collector.contract.digests import file_sha256
+from collector.contract.errors import DossierError
 from collector.contract.protocol import Lock
 
 from . import figures
+from .batch_tables import put_batches
 from .book import Book, ref
 from .candidates import refuse_ambiguous
 from .case import Case
 from .configurations import ROLE_OF, Configuration, configurations
+from .confirmation import confirm
 from .decision import decision, valid_until
 from .dossier import Dossier, Sentence
 from .figures import Evidence
@@ -25,7 +28,9 @@ from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
 from .notices import notices
 from .price_tables import put_price_tables
+from .record_digest import records_digest
 from .selection import join, select, withheld
+from .stage_book import StageBook
 from .verdict_tables import gate_figure, put_candidates, put_gates
 from .wording import sentence
 
@@ -35,35 +40,56 @@ def build_dossier(
     campaign_path: Path | None,
     *,
     as_of: dt.date | None = None,
+    choice: Path | None = None,
     cache_dir: Path | None = None,
 ) -> Dossier:
     """Return the dossier of the run files under the campaign; without one, of the measurements alone.
 
+    choice: the choice file that was confirmed, to be held against what the runs record.
     as_of: replaces the campaign's date; without a campaign and a date, the day the last run began is taken.
 
     Raises Refused for a campaign file that cannot be used, one that names several configurations as one candidate, and
-    for runs of several protocols; DossierError where no run file is found.
+    for runs of several protocols; DossierError where no run file is found, or the choice file cannot be read.
     """
+    choice_digest = _choice_digest(choice) if choice is not None else None
     loaded = read_campaign(campaign_path) if campaign_path is not None else None
     with open_records(paths, cache_dir=cache_dir) as store:
         evidence = figures.build(store)
         if loaded is not None:
-            refuse_ambiguous(loaded, configurations(Book(evidence.figures, evidence.tables), evidence.lock.trial))
-        return dossier_of(store, evidence, loaded.campaign if loaded else None, as_of=as_of)
+            book = StageBook(Book(evidence.figures, evidence.tables), evidence.stage)
+            refuse_ambiguous(loaded, configurations(book, evidence.lock.trial))
+        campaign = loaded.campaign if loaded else None
+        return dossier_of(store, evidence, campaign, as_of=as_of, choice_digest=choice_digest)
 
 
-def dossier_of(store: Store, evidence: Evidence, campaign: Campaign | None, *, as_of: dt.date | None = None) -> Dossier:
+def _choice_digest(choice: Path) -> str:
+    try:
+        return file_sha256(choice)
+    except OSError as error:
+        step = "name the choice.json that was given to `collector confirm`, or leave the option out"
+        raise DossierError(f"{choice} cannot be read: {error.strerror}", next_step=step) from None
+
+
+def dossier_of(
+    store: Store,
+    evidence: Evidence,
+    campaign: Campaign | None,
+    *,
+    as_of: dt.date | None = None,
+    choice_digest: str | None = None,
+) -> Dossier:
     """Return the dossier of opened records and their evidence; neither is changed."""
     if campaign is not None and as_of is not None:
         campaign = msgspec.structs.replace(campaign, as_of=as_of)
-    return _dossier(_case(store, evidence, campaign), store, evidence, as_of)
+    case = _case(store, evidence, campaign)._replace(choice_digest=choice_digest)
+    return _dossier(case, store, evidence, as_of)
 
 
 def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
     """Select, and put the tables that selection adds into the book."""
     book = Book(evidence.figures, evidence.tables)
     trial = evidence.lock.trial
-    measured = configurations(book, trial)
+    measured = configurations(StageBook(book, evidence.stage), trial)
     names = _names(measured, campaign)
     book.relabel(names)
     measured = [
@@ -75,11 +101,14 @@ def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
         selection = withheld(selection)
     if campaign is not None:
         put_price_tables(book, selection.standings, campaign)
+    put_batches(book)
     put_gates(book, selection.standings, reference)
-    put_candidates(book, selection, campaign)
+    confirmation = confirm(book, trial, evidence.stage, selection)
+    is_refuted = confirmation is not None and confirmation.status == "not_confirmed"
+    put_candidates(book, selection, campaign, is_refuted=is_refuted)
     return Case(
         book, evidence.lock, evidence.stage, reference, selection, campaign, changed_files=len(store.changed_files),
-        has_open_files=bool(store.open_files),
+        has_open_files=bool(store.open_files), confirmation=confirmation,
     )  # fmt: skip
 
 
@@ -121,18 +150,13 @@ def _dossier(case: Case, store: Store, evidence: Evidence, as_of: dt.date | None
         has_example_prices=any(figure.basis == "example" for figure in case.book.figures.values()),
         subtitle=subtitle,
         decision=page_one,
+        confirmation=case.confirmation,
         figures=dict(sorted(case.book.figures.items())),
         tables=dict(sorted(case.book.tables.items())),
         not_tested=untested,
         notices=said,
         gates=gates,
     )
-
-
-def records_digest(store: Store) -> str:
-    """Return the sha256 over the sorted head digests (of open files, the digests of their bytes), one a line."""
-    digests = sorted(report.head_digest or report.sha256 for report in store.files)
-    return hashlib.sha256("".join(digest + "\n" for digest in digests).encode()).hexdigest()
 
 
 def _several_factors(store: Store) -> list[str]:

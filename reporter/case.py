@@ -10,6 +10,7 @@ from collector.contract.records.base import Stage
 
 from .book import Book
 from .configurations import Configuration, accepted_id
+from .dossier import Confirmation
 from .selection import Selection, Standing
 
 
@@ -25,11 +26,24 @@ class Case(NamedTuple):
     changed_files: int = 0
     """Record files that are not as they were written."""
     has_open_files: bool = False
+    confirmation: Confirmation | None = None
+    choice_digest: str | None = None
+    """sha256 of the choice file given with the runs."""
 
     @property
     def was_machine_busy(self) -> bool:
         """The collector found other load on the machine before or while it measured."""
         return any(row.labels.get("warning_class") == "machine_busy" for row in self.book.rows("warnings"))
+
+    @property
+    def look_count(self) -> int:
+        """How often the test documents were looked at, beside another judged stage."""
+        return self.confirmation.look_count if self.confirmation is not None else 0
+
+    @property
+    def is_refuted(self) -> bool:
+        """What validation recommends does not meet the rules on the test documents."""
+        return self.confirmation is not None and self.confirmation.status == "not_confirmed"
 
     @property
     def measured(self) -> list[Standing]:

@@ -92,9 +92,9 @@ def configurations(book: Book, trial: LockedTrial) -> list[Configuration]:
     return [_configuration(book, key, row, documents, subsets) for key, row in found.items()]
 
 
-def accepted_id(key: str) -> str:
-    """Return the id of a configuration's accepted documents."""
-    return f"quality/{key}/accepted_documents"
+def accepted_id(key: str, *, prefix: str = "") -> str:
+    """Return the id of a configuration's accepted documents; `prefix` names a stage other than the judged one."""
+    return f"{prefix}quality/{key}/accepted_documents"
 
 
 def subset_row(book: Book, key: str, subset: str) -> Row | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from .batch_tables import batch_limits
 from .book import Book, ref
 from .case import Case
 from .configurations import Configuration
+from .confirmation import LOOKS
 from .dossier import Sentence
 from .wording import sentence
 
@@ -54,15 +56,19 @@ def _workload(case: Case) -> Iterator[Sentence]:
         yield sentence("limit_language_unstated")
     if case.stage == "pilot":
         yield sentence("limit_stage_pilot")
-    elif case.stage == "validation":
+    elif case.stage == "validation" and case.look_count == 0:
         yield sentence("limit_stage_test")
+    elif case.look_count > 1:
+        yield sentence("limit_test_again", looks=ref(LOOKS))
     if everything is not None:
         yield sentence("limit_texts", documents=ref(everything.cells["document_count"]))
 
 
 def _load(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:
-    batch = max((c.batch for c in measured), default=1)
-    concurrency = max((c.concurrency for c in measured), default=1)
+    ended = [c for c in measured if c.failed is None]
+    batch = max((c.batch for c in ended), default=1)
+    concurrency = max((c.concurrency for c in ended), default=1)
+    yield from batch_limits(case.book)
     if batch == concurrency == 1:
         yield sentence("limit_one_request")
     else:
@@ -116,12 +122,12 @@ def _untested(case: Case) -> Iterator[Sentence]:
     caches = sorted({row.labels["cache"] for row in book.rows("variants") if row.labels.get("cache")})
     if caches:
         yield sentence("untested_cache", cache=", ".join(caches))
-    if case.stage != "test":
+    if case.stage != "test" and case.look_count == 0:
         yield sentence("untested_test_set")
     engines = {row.labels.get("name") for row in book.rows("engines")}
     if not engines & {"openai"}:
         yield sentence("untested_server")
-    if {row.labels.get("loop") for row in book.rows("latency")} <= {"closed"}:
+    if {row.labels.get("loop") for row in book.rows("latency")} <= {"closed", "batch"}:
         yield sentence("untested_open_loop")
     if not any(row.labels.get("phase") == "build" for row in book.rows("memory")):
         yield sentence("untested_build")

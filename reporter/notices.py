@@ -7,10 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from .batch_tables import batch_notices
 from .book import ref
 from .case import Case
 from .dossier import Sentence
 from .load import Store
+from .look_notices import look_notices
 from .packages import Mismatch
 from .selection import Offered, Standing
 from .stability import unstable_gates
@@ -21,9 +23,11 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
     """Return the notices: about records, about the measurement, about the objective and about offers."""
     return [
         *_files(case, store),
+        *look_notices(case, store),
         *_busy(case),
         *_noise(case),
         *_answers(case),
+        *batch_notices(case.book),
         *_variants(case),
         *_unsteady(case, store),
         *_unstable(case),

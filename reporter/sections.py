@@ -22,6 +22,7 @@ SECTIONS = (
     Section("environment", N_("Environment, engines and variants"), ("environments", "variants", "engines")),
     Section("method", N_("Method")),
     Section("quality", N_("Quality reached"), ("quality",)),
+    Section("confirmation", N_("Confirmation on test documents"), ("confirmation", "looks")),
     Section("memory", N_("Memory"), ("memory",)),
     Section("times", N_("Measured times"), ("latency", "durations")),
     Section("failures", N_("Failed variants, decisions and warnings"), ("failures", "decisions", "warnings", "passes")),

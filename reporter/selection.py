@@ -163,7 +163,7 @@ def _standing(
     late = _late(need, campaign)
     standing = Standing(
         key=configuration.key, label=candidate.label if candidate else configuration.label,
-        state=_state(configuration, verdicts, gates), is_reference=configuration is reference,
+        state=state_of(configuration, verdicts, gates), is_reference=configuration is reference,
         configuration=configuration, candidate=candidate,
         gates=verdicts, need=need, offered=offered, late_ns=late, blocked=None,
         best=cheapest([p for o in offered for p in o.packages if p.is_valid]) if late is None else None,
@@ -171,7 +171,8 @@ def _standing(
     return standing._replace(blocked=_blocked(standing, campaign))
 
 
-def _state(configuration: Configuration, verdicts: list[GateVerdict], gates: Gates) -> State:
+def state_of(configuration: Configuration, verdicts: list[GateVerdict], gates: Gates) -> State:
+    """Return what the rules make of a configuration's first pass."""
     if configuration.accepted is None:
         return "failed"
     if not configuration.is_complete:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+import msgspec
+
 from collector.contract.campaign import Campaign
 from collector.contract.judging.gates import GateVerdict
 
@@ -27,41 +29,48 @@ _FORMULAS = {
 }
 
 
+_GATE_COLUMNS = ("counted", "limit", "document_count")
+
+
 def gate_key(key: str, gate: GateVerdict) -> str:
     """Return the row key of one rule's verdict."""
     return f"{key}~{gate.rule}" + (f"~{gate.subset}" if gate.subset else "")
 
 
-def gate_figure(key: str, gate: GateVerdict, column: str) -> str:
+def gate_figure(key: str, gate: GateVerdict, column: str, *, prefix: str = "") -> str:
     """Return the id of a figure of one rule's verdict."""
-    return f"gates/{gate_key(key, gate)}/{column}"
+    return f"{prefix}gates/{gate_key(key, gate)}/{column}"
 
 
-def put_gates(book: Book, standings: Sequence[Standing], reference: Configuration | None) -> None:
-    """Add the table `gates`; counts are derived from the judged documents, limits from the protocol's rules."""
+def put_gates(book: Book, standings: Sequence[Standing], reference: Configuration | None, *, prefix: str = "") -> None:
+    """Add the table `gates`; counts are derived from the judged documents, limits from the protocol's rules.
+
+    `prefix` names a stage other than the judged one, whose tables the book then shows.
+    """
     rows = [
-        _gate(book, standing.configuration, gate, reference)
+        _gate(book, standing.configuration, gate, reference, prefix)
         for standing in standings
         if standing.configuration is not None
         for gate in standing.gates
     ]
-    book.put("gates", "one row per (configuration, rule)", rows)
+    book.put(prefix + "gates", "one row per (configuration, rule)", rows)
 
 
-def _gate(book: Book, configuration: Configuration, gate: GateVerdict, reference: Configuration | None) -> Row:
-    key = configuration.key
-    counted, limit, formula = _gate_inputs(book, key, gate, reference)
-    total = f"quality/{key}/document_count"
+def _gate(
+    book: Book, configuration: Configuration, gate: GateVerdict, reference: Configuration | None, prefix: str
+) -> Row:
+    key, names = configuration.key, {c: gate_figure(configuration.key, gate, c, prefix=prefix) for c in _GATE_COLUMNS}
+    counted, limit, formula = _gate_inputs(book, key, gate, reference, prefix)
+    stage = f" ({prefix.removesuffix('_')} documents)" if prefix else ""
+    total = f"{prefix}quality/{key}/document_count"
     of_subset = subset_row(book, key, gate.subset) if gate.subset else None
     if of_subset is not None:
         total = of_subset.cells["document_count"]
+    book.derived(counted, figure_id=names["counted"], value=gate.counted, unit="documents", formula=formula + stage)
+    book.derived([total], figure_id=names["limit"], value=gate.limit, unit="documents", formula=limit + stage)
     book.derived(
-        counted, figure_id=gate_figure(key, gate, "counted"), value=gate.counted, unit="documents", formula=formula
-    )
-    book.derived([total], figure_id=gate_figure(key, gate, "limit"), value=gate.limit, unit="documents", formula=limit)
-    book.derived(
-        [total], figure_id=gate_figure(key, gate, "document_count"), value=gate.document_count, unit="documents",
-        formula="documents that the protocol expects",
+        [total], figure_id=names["document_count"], value=gate.document_count, unit="documents",
+        formula="documents that the protocol expects" + stage,
     )  # fmt: skip
     return row(
         gate_key(key, gate),
@@ -69,31 +78,41 @@ def _gate(book: Book, configuration: Configuration, gate: GateVerdict, reference
             "label": configuration.label, "rule": gate.rule, "subset": gate.subset or "",
             "result": "pass" if gate.has_passed else "fail", "threshold": gate.threshold,
         },
-        {column: gate_figure(key, gate, column) for column in ("counted", "limit", "document_count")},
+        names,
     )  # fmt: skip
 
 
 def _gate_inputs(
-    book: Book, key: str, gate: GateVerdict, reference: Configuration | None
+    book: Book, key: str, gate: GateVerdict, reference: Configuration | None, prefix: str
 ) -> tuple[list[str], str, str]:
     """Return the figures a count is made of, and the formulas of limit and count."""
     if gate.rule == "max_lost_points":
         assert reference is not None
-        inputs = list(dict.fromkeys([accepted_id(reference.key), accepted_id(key)]))
+        inputs = list(dict.fromkeys(accepted_id(name, prefix=prefix) for name in (reference.key, key)))
         limit = f"floor({gate.threshold} x documents / 100)"
         return inputs, limit, "accepted by the reference - accepted, repetition 1 of each"
     limit = f"ceil({gate.threshold} x documents / 100)"
     of_subset = subset_row(book, key, gate.subset) if gate.subset else None
-    name = of_subset.cells["accepted_documents"] if of_subset is not None else accepted_id(key)
+    name = of_subset.cells["accepted_documents"] if of_subset is not None else accepted_id(key, prefix=prefix)
     return [name], limit, "accepted, repetition 1"
 
 
-def put_candidates(book: Book, selection: Selection, campaign: Campaign | None) -> None:
-    """Add the table `candidates` in the order of the decision page."""
+def put_candidates(book: Book, selection: Selection, campaign: Campaign | None, *, is_refuted: bool = False) -> None:
+    """Add the table `candidates` in the order of the decision page.
+
+    is_refuted: the recommended one does not meet the rules on the test documents.
+    """
     place = {standing.key: index for index, standing in enumerate(selection.ranked)}
     entries = [(status_of(standing, selection), standing) for standing in selection.standings]
     entries.sort(key=lambda entry: (_ORDER[entry[0]], place.get(entry[1].key, len(place))))
     rows = [_candidate(book, status, standing, selection, campaign) for status, standing in entries]
+    if is_refuted:
+        rows = [
+            msgspec.structs.replace(entry, sentences=[sentence("verdict_recommended_not_confirmed")])
+            if entry.labels["status"] == "recommended"
+            else entry
+            for entry in rows
+        ]
     book.put("candidates", "one row per candidate, then per measured configuration that is none", rows)
 
 
@@ -173,33 +192,37 @@ def verdict(book: Book, standing: Standing, selection: Selection, campaign: Camp
         case "not_measured":
             return sentence("verdict_not_measured")
         case "failed":
-            return _failed(standing)
+            return failure(standing)
         case "not_judged":
             return sentence("verdict_rejected_no_reference")
         case "rejected":
-            return _rejected(standing)
+            return rejection(standing)
         case "qualified":
             said = _behind(book, standing, selection, campaign) or _blocked(book, standing, campaign)
             return said or sentence("verdict_reference" if standing.is_reference else "verdict_meets_rules")
 
 
-def _failed(standing: Standing) -> Sentence:
+def failure(standing: Standing) -> Sentence:
+    """Return why no pass of a configuration was completed."""
     failed = standing.configuration.failed if standing.configuration else None
     if failed is None or failed.cause in ("", "unknown"):
         return sentence("verdict_failed_unknown")
     return sentence("verdict_failed", cause="@" + failed.cause, phase="@" + (failed.phase or "unknown_phase"))
 
 
-def _rejected(standing: Standing) -> Sentence:
+def rejection(standing: Standing, *, prefix: str = "") -> Sentence:
+    """Return the first rule that a configuration does not meet, or that documents are missing."""
     configuration, gate = standing.configuration, standing.worst_gate
     assert configuration is not None
     if not configuration.is_complete:
         return sentence(
-            "verdict_rejected_incomplete", returned=ref(f"quality/{configuration.key}/returned_documents"),
-            expected=ref(f"quality/{configuration.key}/document_count"),
+            "verdict_rejected_incomplete", returned=ref(f"{prefix}quality/{configuration.key}/returned_documents"),
+            expected=ref(f"{prefix}quality/{configuration.key}/document_count"),
         )  # fmt: skip
     assert gate is not None
-    counted, limit = (ref(gate_figure(configuration.key, gate, column)) for column in ("counted", "limit"))
+    counted, limit = (
+        ref(gate_figure(configuration.key, gate, column, prefix=prefix)) for column in ("counted", "limit")
+    )
     if standing.is_reference:
         return sentence("verdict_reference_rejected", accepted=counted, needed=limit)
     if gate.rule == "max_lost_points":
