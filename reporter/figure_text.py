@@ -32,6 +32,7 @@ _PLAIN: dict[Unit, str] = {
     "percent": N_("%"),
     "percentage_points": N_("points"),
     "ratio": "",
+    "rows": N_("rows"),
 }
 _COUNTED: dict[Unit, str] = {
     "documents": N_("documents"),

@@ -22,7 +22,7 @@ from .dossier import BASES, Basis, Unit
 MARTS = (
     "judged_stage", "pass_attempts", "configuration_devices", "configurations", "counted_passes", "pass_documents",
     "final_requests", "judged_documents", "document_groups", "reference_documents", "paired_documents",
-    "observed_variants", "latency_samples",
+    "observed_variants", "latency_samples", "batch_passes", "batch_documents",
 )  # fmt: skip
 """Steps between the records and the tables, in the order they need one another."""
 
@@ -30,7 +30,8 @@ TABLES = (
     "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups", "workload",
     "quality",
     "quality_repetitions", "subset_repetitions", "quality_by_group", "quality_warnings", "fields", "paired",
-    "changed_documents", "noise", "latency", "durations", "memory", "failures", "decisions", "warnings",
+    "changed_documents", "noise", "latency", "durations", "memory", "batch_series",
+    "batch_changes", "batch_checks", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
 
@@ -53,7 +54,8 @@ TEST_TABLES = (
 CHECKS = (
     "pass-of-another-protocol", "unknown-pass", "unknown-setup", "unknown-request", "document-order-differs",
     "incomplete-pass", "several-final-tries", "unexpected-document", "unscored-request", "pass-counts", "unended-pass",
-    "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "scope-order",
+    "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "scope-order", "live-rows",
+    "batch-rows", "batch-unchecked",
 )  # fmt: skip
 """Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""
 

@@ -9,27 +9,10 @@ else as it is. Extraction: keywords `say` and `say_counted:1,2`.
 from __future__ import annotations
 
 from string import Formatter
-from typing import NamedTuple
 
 from .dossier import Sentence
-
-
-class Wording(NamedTuple):
-    """An English message; where a number decides its form, the plural message and the parameter that holds it."""
-
-    message: str
-    plural: str | None = None
-    by: str | None = None
-
-
-def say(message: str) -> Wording:
-    """Mark a message for extraction."""
-    return Wording(message)
-
-
-def say_counted(message: str, plural: str, *, by: str) -> Wording:
-    """Mark a message and its plural; `by` names the parameter that decides."""
-    return Wording(message, plural, by)
+from .messages import Wording, say, say_counted
+from .series_wording import BATCHES, WEIGHTS
 
 
 def placeholders(message: str) -> set[str]:
@@ -531,7 +514,7 @@ ROWS = {
 SENTENCES: dict[str, Wording] = {
     **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
     **LOOKS, **CONFIRMATIONS,
-    **NOT_TESTED, **SUBTITLE, **ROWS,
+    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS,
 }  # fmt: skip
 
 WORDS: dict[str, Wording] = {
@@ -550,6 +533,9 @@ WORDS: dict[str, Wording] = {
     # failure causes
     "out_of_memory": say("out of memory"),
     "killed": say("killed"),
+    "interrupted": say("interrupted"),
+    "not_ended": say("the pass did not end"),
+    "superseded": say("replaced by a later attempt"),
     "crashed": say("crashed"),
     "timeout": say("time limit reached"),
     "load_failure": say("load failure"),

@@ -9,6 +9,7 @@ select
     configurations.purpose,
     configurations.variant,
     configurations.device,
+    configurations.batch,
     configurations.rate_per_s,
     configurations.first_begun,
     attempts.repetition = 1 as is_judged,

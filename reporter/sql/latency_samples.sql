@@ -5,7 +5,7 @@ with requests as (
         passes.configuration_key,
         passes.label,
         passes.first_begun,
-        case when passes.rate_per_s is null then 'closed' else 'open' end as loop,
+        case when passes.rate_per_s is not null then 'open' when passes.batch > 1 then 'batch' else 'closed' end as loop,
         documents.length_class,
         requests.*
     from counted_passes as passes

@@ -1,0 +1,41 @@
+"""Sentences about batches and about weights as they really are; part of `wording.SENTENCES`."""
+
+from __future__ import annotations
+
+from .messages import Wording, say, say_counted
+
+BATCHES: dict[str, Wording] = {
+    "batch_failed": say("{cause} in {phase}"),
+    "batch_reduced_to": say("batch reduced to {batch}"),
+    "batch_not_tried": say("not tried: a smaller batch ran out of memory"),
+    "batch_repeat": say("repeated: the difference is noise"),
+    "limit_batch_memory": say("Batches above {largest}, the largest that ran: {failed} ran out of memory."),
+    "limit_batch_failed": say("Batches above {largest}, the largest that ran: {failed} failed ({cause})."),
+    "notice_batch_check": say_counted(
+        "{label}: of {checked} documents answered alone and in a batch of {batch}, {differing} differs.",
+        "{label}: of {checked} documents answered alone and in a batch of {batch}, {differing} differ.",
+        by="differing",
+    ),
+    "notice_batch_answers": say_counted(
+        "{label}: in a batch of {batch}, {different} of {documents} answers differs from one request at a time; "
+        "verdicts changed: {flipped}.",
+        "{label}: in a batch of {batch}, {different} of {documents} answers differ from one request at a time; "
+        "verdicts changed: {flipped}.",
+        by="different",
+    ),
+}
+
+WEIGHTS: dict[str, Wording] = {
+    "weights_claim_wrong": say(
+        "The library's own footprint method says {claimed}; the tensors, found one by one, take {bytes}: wrong by "
+        "factor {factor}."
+    ),
+    "weights_answer": say(
+        "Here: {label} names its weights {bits}-bit, and its tensors take {bytes}, {effective} bits per parameter. The "
+        "largest part, {part}, is stored as {dtype} and takes {part_bytes} of it."
+    ),
+    "weights_against": say(
+        "Here: {label} takes {bytes} where {reference} takes {reference_bytes}: factor {factor}, where {bits} of "
+        "{reference_bits} bits would promise {promised}."
+    ),
+}

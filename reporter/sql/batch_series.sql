@@ -1,0 +1,133 @@
+-- one row per pass of a batch series, failed ones included, and one per batch that was not tried
+-- labels: label, configuration_key, environment_id, device, purpose, outcome, cause, phase, reduced_to, skipped_because
+-- figure batch | count | measured | requests put into one batch, as asked for; the last batch of a pass may hold fewer
+-- figure batch_count | count | measured | batches that were sent in the measure phase
+-- figure live_rows | rows | derived | sum over decode steps of rows still generating / decode steps
+-- figure padding_percent | percent | derived | 100 x padding tokens / (prompt tokens + padding tokens), final tries in the measure phase
+-- figure seconds_per_document | seconds | derived | measure_ns / completed documents / 10^9
+-- figure document_count | documents | measured | documents judged here and one request at a time
+-- figure different_answers | documents | measured | documents whose answer text differs from one request at a time (by HMAC); one answered once counts as different
+-- figure flipped_documents | documents | measured | documents whose acceptance differs from one request at a time
+-- figure flip_percent | percent | derived | 100 x flipped_documents / document_count | n=document_count | interval=wilson_percent(flipped_documents, document_count)
+with answered as (
+    select
+        passes.pass_key,
+        count(distinct requests.batch_number) as batch_count,
+        sum(requests.padding_tokens) as padding_tokens,
+        sum(requests.prompt_tokens) filter (where requests.padding_tokens is not null) as prompt_tokens,
+        count(*) filter (where requests.request_outcome = 'completed') as completed_documents,
+        list(requests.source order by requests.source) as sources
+    from batch_passes as passes
+    inner join final_requests as requests using (run_id, pass_id)
+    where passes.is_counted
+    group by passes.pass_key
+),
+steps as (
+    select
+        run_id,
+        pass_id,
+        list_sum(map_values(live_row_histogram)) as step_count,
+        list_sum(list_transform(map_entries(live_row_histogram), lambda e: cast(e.key as bigint) * e.value)) as live_row_steps
+    from stg_pass_end
+),
+changes as (
+    select
+        pass_key,
+        count(*) as document_count,
+        count(*) filter (where has_other_answer) as different_answers,
+        count(*) filter (where has_other_verdict) as flipped_documents,
+        all_sources(sources) as sources
+    from batch_documents
+    group by pass_key
+),
+phases as (
+    select run_id, pass_id, arg_min(phase, seq) as phase
+    from stg_failure
+    where failure_scope in ('run', 'variant', 'pass') and pass_id is not null
+    group by run_id, pass_id
+),
+reduced as (
+    select run_id, pass_id, max(detail['to']) as reduced_to, list(source order by source) as sources
+    from stg_decision
+    where decision = 'batch_reduced'
+    group by run_id, pass_id
+),
+tried as (
+    select
+        passes.pass_key as row_key,
+        passes.label,
+        passes.configuration_key,
+        passes.environment_id,
+        passes.device,
+        passes.purpose,
+        passes.outcome,
+        passes.cause,
+        phases.phase,
+        reduced.reduced_to,
+        cast(null as varchar) as skipped_because,
+        passes.batch,
+        passes.repetition,
+        answered.batch_count,
+        case when passes.is_counted and steps.step_count > 0 then steps.live_row_steps / steps.step_count end as live_rows,
+        case
+            when answered.prompt_tokens > 0
+                then 100 * answered.padding_tokens / (answered.prompt_tokens + answered.padding_tokens)
+        end as padding_percent,
+        case
+            when answered.completed_documents > 0
+                then passes.phase_ns['measure'] / answered.completed_documents / 1e9
+        end as seconds_per_document,
+        changes.document_count,
+        changes.different_answers,
+        changes.flipped_documents,
+        100 * changes.flipped_documents / changes.document_count as flip_percent,
+        case
+            when not passes.is_counted then coalesce(passes.cause, 'not_measured')
+            when passes.is_start then 'not_applicable'
+            else 'not_measured'
+        end as reason,
+        passes.sources || coalesce(answered.sources, []) || coalesce(changes.sources, []) || coalesce(reduced.sources, [])
+            as sources
+    from batch_passes as passes
+    left join answered using (pass_key)
+    left join changes using (pass_key)
+    left join steps using (run_id, pass_id)
+    left join phases using (run_id, pass_id)
+    left join reduced using (run_id, pass_id)
+),
+skipped as (
+    select
+        'skipped~' || decisions.detail['variant'] || '~b' || decisions.detail['batch'] || '~' || decisions.run_id[1:6]
+            as row_key,
+        decisions.detail['variant'] as label,
+        runs.environment_id,
+        runs.device,
+        'series' as purpose,
+        'skipped' as outcome,
+        decisions.detail['reason'] as skipped_because,
+        cast(decisions.detail['batch'] as bigint) as batch,
+        'not_tried' as reason,
+        [decisions.source] as sources
+    from stg_decision as decisions
+    inner join (select distinct run_id, environment_id, device from batch_passes) as runs using (run_id)
+    where decisions.decision = 'skipped' and decisions.detail['batch'] is not null
+    qualify row_number() over (partition by row_key order by decisions.seq) = 1
+),
+together as (
+    select * from tried
+    union all by name
+    select * from skipped
+)
+select
+    * exclude (reason, repetition, sources),
+    reason as batch_count_missing,
+    case when outcome = 'completed' then 'not_exposed_by_engine' else reason end as live_rows_missing,
+    case when outcome = 'completed' then 'not_exposed_by_engine' else reason end as padding_percent_missing,
+    reason as seconds_per_document_missing,
+    reason as document_count_missing,
+    reason as different_answers_missing,
+    reason as flipped_documents_missing,
+    reason as flip_percent_missing,
+    sources
+from together
+order by environment_id, batch, repetition nulls last, row_key
