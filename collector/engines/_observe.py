@@ -18,7 +18,17 @@ from ._artefact import Artefact, artefact_files, file_digests, local_folder, ori
 from ._decode import ignored_generation_settings
 from ._prompting import TemplateEncoder
 from ._quantize import METHODS, require_in_force
-from ._weights import WeightState, linear_words, of_group, parameters, placement_words, storage_words, weight_state
+from ._weights import (
+    OFFLOADED,
+    WeightState,
+    linear_words,
+    of_group,
+    parameters,
+    placement_words,
+    places_beside,
+    storage_words,
+    weight_state,
+)
 from .base import EngineSetup
 
 
@@ -54,6 +64,7 @@ def observe(
     output = of_group(weights, "output_layer")
     observed = _observed(loaded, state)
     device_map = _device_map(loaded)
+    elsewhere = places_beside(loaded.device, device_map, parameters(weights))
     variant = Variant(
         variant_id="", pass_id="",
         variant_name=setup.variant.name,
@@ -81,11 +92,11 @@ def observe(
         effective_bits=8 * weights.total_bytes / weights.parameter_count if weights.parameter_count else None,
         dtype_bytes=weights.dtype_bytes,
         device_map=device_map,
-        has_offload=_has_offload(device_map, loaded.device),
+        has_offload=loaded.device != "cpu" and bool(OFFLOADED & set(elsewhere)),
         file_digests=digests,
         tokenizer_digest=loaded.encoder.tokenizer_digest(),
         template_digest=loaded.encoder.template_digest(),
-        deviations=[*_deviations(loaded, observed, device_map), *_weight_deviations(setup, state, observed, earlier)],
+        deviations=[*_deviations(loaded, observed, elsewhere), *_weight_deviations(setup, state, observed, earlier)],
     )  # fmt: skip
     never = dict.fromkeys(("quantization_bits", "quantization_group"), "not_applicable")
     return explained(variant, never), _tensor_groups(weights, observed_at)  # type: ignore[arg-type]
@@ -194,7 +205,7 @@ def _weight_deviations(
     return found
 
 
-def _deviations(loaded: Loaded, observed: dict[str, str], device_map: dict[str, str]) -> list[str]:
+def _deviations(loaded: Loaded, observed: dict[str, str], elsewhere: list[str]) -> list[str]:
     setup = loaded.setup
     asked = {"dtype": setup.variant.dtype, "attention": setup.variant.attention, "threads": setup.engine.threads}
     found = [
@@ -202,8 +213,7 @@ def _deviations(loaded: Loaded, observed: dict[str, str], device_map: dict[str, 
         for name, value in asked.items()
         if value is not None and str(value) != observed[name]
     ]
-    here = {loaded.device, f"{loaded.device}:0"}
-    if elsewhere := sorted(set(device_map.values()) - here):
+    if elsewhere:
         share = f": {observed['weight_placement']}" if "weight_placement" in observed else ""
         found.append(f"device: part of the model is on {', '.join(elsewhere)}{share}")
     if "ignored_generation_settings" in observed:
@@ -218,10 +228,6 @@ def _device_map(loaded: Loaded) -> dict[str, str]:
     split = getattr(loaded.model, "hf_device_map", None) or {}
     named = {str(module): f"cuda:{place}" if isinstance(place, int) else str(place) for module, place in split.items()}
     return named if len(set(named.values())) > 1 else {"": str(loaded.model.device)}
-
-
-def _has_offload(device_map: dict[str, str], device: str) -> bool:
-    return device != "cpu" and any(place in ("cpu", "disk", "meta") for place in device_map.values())
 
 
 def _tensor_groups(weights: WeightBytes, observed_at: ObservedAt) -> list[TensorGroup]:

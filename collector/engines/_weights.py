@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from collector.probes.weight_bytes import StoredTensor, WeightBytes, weigh
 from collector.probes.weight_formats import WeightFormat, logical_elements, module_format
 
+OFFLOADED = frozenset({"cpu", "disk", "meta"})
+"""Places of weights that a card fetches for each use."""
+
 
 class WeightState(NamedTuple):
     """What a walk over the modules found."""
@@ -94,6 +97,12 @@ def linear_words(state: WeightState) -> str:
     total = len(quantized) + len(others)
     words = [f"{count} of {total} {method}" for method, count in counts.most_common()]
     return ", ".join([*words, *([f"{len(others)} of {total} plain"] if others else [])]) or "none"
+
+
+def places_beside(device: str, device_map: dict[str, str], tensors: Sequence[StoredTensor]) -> list[str]:
+    """Return where parts of the model are that are not on the device asked for, by its map and by its own tensors."""
+    found = {*device_map.values(), *(each.device_id for each in tensors)}
+    return sorted(found - {device, f"{device}:0"})
 
 
 def placement_words(tensors: Sequence[StoredTensor]) -> str:
