@@ -107,7 +107,9 @@ def test_a_large_number_has_its_whole_beside_it_and_the_subset_below(view: View)
 
 def test_a_cost_that_is_not_defined_is_noted_once_per_candidate(view: View) -> None:
     notes = [(n.candidate, view.say_plain(n.sentence), n.is_first_of_several) for n in view.package_notes()]
-    assert notes == [("our bf16", "not defined: 12.00\u00a0EUR paid, 0 accepted", True)]
+    assert notes == [
+        ("our bf16", "not defined: 12.00\u00a0EUR paid, 0 corpora accepted, since a rule is not met", True)
+    ]
 
 
 def test_the_head_of_the_time_says_of_how_many_passes_it_is_the_median(view: View) -> None:
