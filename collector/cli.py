@@ -112,6 +112,35 @@ def _init_from(
 
 
 @main.command()
+@click.option("--protocol", type=click.Path(path_type=Path), default=None, help="Also look for this trial's model.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path(), help="Where records will be written. Default: here."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def doctor(protocol: Path | None, out: Path, as_json: bool) -> None:
+    """Say what is installed, what this machine can measure, what is missing and how to get it.
+
+    Nothing is loaded onto a card and nothing is downloaded. Exit code 0: a run is possible; 4: a package is missing
+    without which nothing can be measured.
+
+    Example: collector doctor --protocol trial/protocol.toml
+    """
+    from collector.doctor import examine_machine
+    from collector.doctor_text import report_lines
+
+    report = examine_machine(out, protocol=protocol)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(report).decode())
+    else:
+        for line in report_lines(report):
+            click.echo(line)
+    if report.missing_for_a_run:
+        raise click.exceptions.Exit(int(ExitCode.MISSING_DEPENDENCY))
+
+
+@main.command()
 @click.argument("protocol", type=click.Path(path_type=Path))
 @click.option("--no-tokens", is_flag=True, help="Do not count the prompts' tokens; needs no model.")
 def check(protocol: Path, no_tokens: bool) -> None:
