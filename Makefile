@@ -3,10 +3,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 CACHE ?= .cache
-DEMO ?= demo
+# Your own demo: make demo MODEL=<id or folder> DOCUMENTS=<folder, .csv or .jsonl> PERMISSION="..." REVIEW="..."
+MODEL ?=
+DOCUMENTS ?=
+PERMISSION ?=
+REVIEW ?=
+DEMO ?= $(if $(DOCUMENTS),trial,demo)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-RELATIVE = $(BIN)/python -c 'import os, sys; print(os.path.relpath(sys.argv[1], sys.argv[2]))'
+export PERMISSION REVIEW
 export PIP_CONSTRAINT := $(CURDIR)/.ci/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -22,9 +27,12 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(CACHE)/demo-model.path ## a real trial of a small model on this machine: demo/dossier.html and demo/dossier.pdf
-	rm -rf $(DEMO)
-	$(BIN)/collector init $(DEMO) --model "$$($(RELATIVE) "$$(cat $(CACHE)/demo-model.path)" $(DEMO))"
+demo: $(if $(MODEL),$(INSTALLED),$(CACHE)/demo-model.path) ## a small trial: demo/dossier.pdf; or yours: MODEL=<id or folder> DOCUMENTS=<file>
+	@# Your own documents stay: labels and statements written into the trial's folder are taken up by the next call.
+	$(if $(DOCUMENTS),test -e $(DEMO)/protocol.toml ||,rm -rf $(DEMO) &&) \
+	  $(BIN)/collector init $(DEMO) --model "$(if $(MODEL),$(MODEL),$$(cat $(CACHE)/demo-model.path))" $(if $(DOCUMENTS), \
+	  --from "$(DOCUMENTS)" $${PERMISSION:+--permission "$$PERMISSION"} $${REVIEW:+--review "$$REVIEW"},--small)
+	$(BIN)/collector check $(DEMO)/protocol.toml
 	$(BIN)/collector freeze $(DEMO)/protocol.toml
 	$(BIN)/collector run $(DEMO)/protocol.toml --out $(DEMO)/runs || [ $$? -eq 5 ]
 	$(BIN)/reporter html $(DEMO)/runs --campaign $(DEMO)/campaign.toml -o $(DEMO)/dossier.html

@@ -102,9 +102,8 @@ def _init_from(
 ) -> None:
     from collector.init_from import init_from
 
-    if kind != "extraction":
-        raise click.UsageError("--from makes trials of kind extraction")
-    written = init_from(folder, source, model=model, statements={"permission": permission, "review": review})
+    statements = {"permission": permission, "review": review}
+    written = init_from(folder, source, kind=kind, model=model, statements=statements)
     for path in written.paths:
         click.echo(path)
     for notice in written.notices:

@@ -57,6 +57,7 @@ def init_from(
     source: Path,
     *,
     statements: Mapping[str, str | None],
+    kind: str = "extraction",
     model: str | None = None,
     device: str | None = None,
     today: dt.date | None = None,
@@ -72,10 +73,10 @@ def init_from(
     in_the_way = [path for path in (folder / name for name in names) if path.exists()] + existing_files(folder, source)
     if in_the_way:
         raise DossierError(f"{in_the_way[0]} is there already", next_step="name another folder; nothing was written")
-    starter = protocol_text(folder, model)
+    starter = protocol_text(folder, model, kind=kind)
     own = own_documents(source, msgspec.convert(tomllib.loads(starter), Protocol).task)
     protocol, drafted = own_protocol(starter, own, name=folder.resolve().name or "trial", statements=statements)
-    texts = dict(zip(names, (protocol, campaign_text(device, today)), strict=True))
+    texts = dict(zip(names, (protocol, campaign_text(device, today, kind=kind)), strict=True))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         copy_texts(folder, own)

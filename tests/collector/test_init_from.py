@@ -245,6 +245,29 @@ def test_the_rule_for_a_subset_stays_only_where_documents_name_the_subset(tmp_pa
         assert gates.max_lost_points is not None
 
 
+@pytest.mark.parametrize("kind", ["answers", "ranking"])
+def test_other_kinds_take_a_jsonl_file_and_leave_the_starters_statements_behind(tmp_path: Path, kind: str) -> None:
+    done = CliRunner().invoke(main, ["init", str(tmp_path / "starter"), "--kind", kind])
+    assert done.exit_code == 0, done.output
+    source = tmp_path / "starter" / "documents.jsonl"
+    own = CliRunner().invoke(main, ["init", str(tmp_path / "own"), "--kind", kind, "--from", str(source)])
+    assert own.exit_code == 0, own.output
+    assert rules(tmp_path / "own") == ["missing-permission", "missing-review"]
+
+
+def test_a_folder_of_questions_gets_a_column_for_the_answers_and_rankings_get_no_sheet(tmp_path: Path) -> None:
+    source = texts(tmp_path / "questions", 3)
+    for kind, code in (("answers", 0), ("ranking", 2)):
+        done = CliRunner().invoke(main, ["init", str(tmp_path / kind), "--kind", kind, "--from", str(source)])
+        assert done.exit_code == code, done.output
+    assert list(sheet(tmp_path / "answers")[0])[-2:] == ["answers", "tolerance"]
+    assert "unlabelled" in rules(tmp_path / "answers")
+    label(tmp_path / "answers", {"answers": "4 | four"})
+    assert rules(tmp_path / "answers") == ["missing-permission", "missing-review"]
+    assert "JSON-lines" in done.stderr
+    assert not (tmp_path / "ranking").exists()
+
+
 def test_statements_without_documents_are_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["init", str(tmp_path / "t"), "--permission", "me"])
     assert result.exit_code == 2
