@@ -22,6 +22,7 @@ Percent = Annotated[
 Decimal10 = Annotated[
     str, Meta(pattern=r"^[0-9]{1,10}(\.[0-9]{1,10})?$", max_length=21, description="exact decimal, as a string")
 ]
+StopText = Annotated[str, Meta(min_length=1, max_length=40)]
 
 
 def portable(place: str) -> str:
@@ -80,6 +81,8 @@ class Generation(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_new_tokens: Annotated[int, Meta(ge=1)]
     context_limit_tokens: Annotated[int, Meta(ge=2)] | None = None
     """Lower than the model's own context where the protocol wants it so."""
+    stop_after: list[StopText] = []
+    """An answer ends after the first of these texts, which stays in it; the end token and the limit hold as well."""
 
 
 class SubsetGate(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):

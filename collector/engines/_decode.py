@@ -25,6 +25,7 @@ from collector.contract.errors import DeviceFault
 from collector.contract.records.requests import FinishReason
 
 from ._batching import pad_left
+from ._prompting import StopCheck, never
 
 
 class Decoded(NamedTuple):
@@ -39,8 +40,9 @@ class Decoded(NamedTuple):
 class _Row:
     """One row of a batch: alive until it has a reason to end."""
 
-    def __init__(self, stop_ids: frozenset[int], max_new_tokens: int) -> None:
+    def __init__(self, stop_ids: frozenset[int], has_stopped: StopCheck, max_new_tokens: int) -> None:
         self._stop_ids = stop_ids
+        self._has_stopped = has_stopped
         self._max_new_tokens = max_new_tokens
         self.token_ids: list[int] = []
         self.stamps_ns: list[int] = []
@@ -56,6 +58,8 @@ class _Row:
             self.finish_reason = "timeout"
         elif token_id in self._stop_ids:
             self.finish_reason = "end_token"
+        elif self._has_stopped(self.token_ids):
+            self.finish_reason = "stop_text"
         elif len(self.token_ids) >= self._max_new_tokens:
             self.finish_reason = "length"
 
@@ -63,8 +67,10 @@ class _Row:
 class GreedyDecoder:
     """The loop, bound to one loaded model and its device."""
 
-    def __init__(self, model: Any, *, device: str, clock: Clock) -> None:
+    def __init__(self, model: Any, *, device: str, clock: Clock, has_stopped: StopCheck = never) -> None:
+        """`has_stopped` tells of the ids so far whether the answer ends here; asked after the last one's stamp."""
         self._model = model
+        self._has_stopped = has_stopped
         self._device = device
         self._clock = clock
         self._stop_ids = stop_ids(model.generation_config.eos_token_id)
@@ -100,6 +106,8 @@ class GreedyDecoder:
                     return Decoded(token_ids, stamps_ns, sent_ns, "timeout")
                 if token_id in stop:
                     return Decoded(token_ids, stamps_ns, sent_ns, "end_token")
+                if self._has_stopped(token_ids):
+                    return Decoded(token_ids, stamps_ns, sent_ns, "stop_text")
                 if len(token_ids) >= max_new_tokens:
                     return Decoded(token_ids, stamps_ns, sent_ns, "length")
                 if len(token_ids) == 1:
@@ -117,7 +125,7 @@ class GreedyDecoder:
 
         model, clock, takes = self._model, self._clock, "position_ids" in self._takes
         padded = pad_left(prompts, pad_id)
-        rows = [_Row(self._stop_ids, max_new_tokens) for _ in prompts]
+        rows = [_Row(self._stop_ids, self._has_stopped, max_new_tokens) for _ in prompts]
         seen = len(padded.mask[0])
         mask = torch.nn.functional.pad(torch.tensor(padded.mask, dtype=torch.long), (0, max_new_tokens), value=1)
         step, positions = (torch.tensor(part, dtype=torch.long) for part in (padded.token_ids, padded.positions))

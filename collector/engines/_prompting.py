@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from collector.contract.errors import DossierError
@@ -11,6 +11,13 @@ from collector.contract.errors import DossierError
 from .base import EncodedPrompt, Prompt
 
 _SHOWN_IDS = 16
+
+StopCheck = Callable[[Sequence[int]], bool]
+
+
+def never(token_ids: Sequence[int]) -> bool:
+    """An answer that no text ends."""
+    return False
 
 
 class TemplateEncoder:
@@ -63,6 +70,22 @@ class TemplateEncoder:
 
     def tokenizer_class(self) -> str:
         return type(self._tokenizer).__name__
+
+    def stop_check(self, texts: Sequence[str]) -> StopCheck:
+        """Return what tells of an answer's ids whether its newest part completes one of the texts.
+
+        A stop text may begin inside one token and end in another, and a character may take several tokens: as many of
+        the last ids are turned into text as the longest stop text has bytes, and one more.
+        """
+        if not texts:
+            return never
+        reach = max(len(text.encode()) for text in texts) + 1
+
+        def has_stopped(token_ids: Sequence[int]) -> bool:
+            tail = self._tokenizer.decode(token_ids[-reach:], skip_special_tokens=True)
+            return any(text in tail for text in texts)
+
+        return has_stopped
 
     def _encoded(self, prompt: Prompt) -> EncodedPrompt:
         if self.has_template:

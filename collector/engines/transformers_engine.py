@@ -114,7 +114,8 @@ class TransformersEngine:
             **options,
         )
         loaded = Loaded(self._setup, self._artefact, model.eval(), _encoder(self._artefact), device)
-        self._parts = loaded, GreedyDecoder(model, device=device, clock=self._clock)
+        has_stopped = loaded.encoder.stop_check(self._setup.generation.stop_after)
+        self._parts = loaded, GreedyDecoder(model, device=device, clock=self._clock, has_stopped=has_stopped)
 
     def observe(self, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
         """Return what is really loaded. Not part of any timed phase's work: it reads files for their digests.
