@@ -48,6 +48,11 @@ AS_OF = click.option(
 )  # fmt: skip
 LANG = click.option("--lang", default="en", show_default=True, help="Language of the document.")
 
+CHOICE = click.option(
+    "--choice", type=click.Path(path_type=Path), default=None,
+    help="The choice.json that was confirmed, to be held against what the runs record.",
+)  # fmt: skip
+
 
 PIPE_COLUMNS = 160
 
@@ -94,17 +99,20 @@ def check(runs: tuple[Path, ...], as_json: bool) -> None:
 @main.command()
 @RUNS
 @CAMPAIGN
+@CHOICE
 @AS_OF
 @LANG
 @click.option("--json", "as_json", is_flag=True, help="Print the whole dossier as JSON.")
-def summary(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None, lang: str, as_json: bool) -> None:
+def summary(
+    runs: tuple[Path, ...], campaign: Path | None, choice: Path | None, as_of: dt.date | None, lang: str, as_json: bool
+) -> None:
     """Print the verdict on every configuration of the RUNS.
 
     Example: reporter summary runs/ --campaign campaign.toml
     """
     from reporter.dossier import dossier_json
 
-    dossier = _dossier(runs, campaign, as_of)
+    dossier = _dossier(runs, campaign, as_of, choice)
     if as_json:
         click.echo(dossier_json(dossier).decode(), nl=False)
     else:
@@ -139,17 +147,20 @@ def choose(runs: tuple[Path, ...], campaign: Path, as_of: dt.date | None, out: P
 @main.command()
 @RUNS
 @CAMPAIGN
+@CHOICE
 @AS_OF
 @LANG
 @_out("File to write, e.g. dossier.html.")
-def html(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None, lang: str, out: Path) -> None:
+def html(
+    runs: tuple[Path, ...], campaign: Path | None, choice: Path | None, as_of: dt.date | None, lang: str, out: Path
+) -> None:
     """Write the dossier of the RUNS as one page with its folder of styles and fonts.
 
     Example: reporter html runs/ --campaign campaign.toml -o dossier.html
     """
     from reporter.document import write_html
 
-    dossier = _dossier(runs, campaign, as_of)
+    dossier = _dossier(runs, campaign, as_of, choice)
     write_html(dossier, out, lang=lang)
     click.echo(out)
     _exit_where_newer(dossier)
@@ -158,6 +169,7 @@ def html(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None, l
 @main.command()
 @RUNS
 @CAMPAIGN
+@CHOICE
 @AS_OF
 @LANG
 @click.option(
@@ -168,6 +180,7 @@ def html(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None, l
 def pdf(
     runs: tuple[Path, ...],
     campaign: Path | None,
+    choice: Path | None,
     as_of: dt.date | None,
     lang: str,
     attached: tuple[str, ...],
@@ -184,7 +197,7 @@ def pdf(
     from reporter.attachments import attachments
     from reporter.document import write_pdf
 
-    dossier = _dossier(runs, campaign, as_of)
+    dossier = _dossier(runs, campaign, as_of, choice)
     with tempfile.TemporaryDirectory() as folder:
         files = attachments(runs, campaign, Path(folder), with_texts="texts" in attached)
         write_pdf(dossier, out, lang=lang, attachments=files)
@@ -220,13 +233,15 @@ def site(samples: tuple[Path, ...], as_of: dt.date | None, lang: str, attached: 
     raise click.exceptions.Exit(int(ExitCode.FINDINGS if built.has_faults else ExitCode.FINE))
 
 
-def _dossier(runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None) -> Dossier:
+def _dossier(
+    runs: tuple[Path, ...], campaign: Path | None, as_of: dt.date | None, choice: Path | None = None
+) -> Dossier:
     """Return the dossier; a candidate that fits no record is told on stderr, with its line."""
     from collector.contract.campaign_file import read_campaign
     from reporter.assemble import build_dossier
     from reporter.candidates import unmeasured
 
-    dossier = build_dossier(runs, campaign, as_of=as_of)
+    dossier = build_dossier(runs, campaign, as_of=as_of, choice=choice)
     if campaign is not None:
         for finding in unmeasured(dossier, read_campaign(campaign)):
             click.echo(f"note: {finding}", err=True)

@@ -155,11 +155,11 @@ def _other_offer(winner: Standing) -> Iterator[Sentence]:
 def _quality(winner: Standing, *, is_refuted: bool) -> Sentence:
     accepted, documents = ref(accepted_id(winner.key)), ref(f"quality/{winner.key}/document_count")
     loss = next((gate for gate in winner.gates if gate.rule == "max_lost_points"), None)
-    where = "_validation" if is_refuted else ""
     if loss is None or winner.is_reference:
-        return sentence("reason_quality" + where, accepted=accepted, documents=documents)
+        plain = "reason_quality_validation" if is_refuted else "reason_quality"
+        return sentence(plain, accepted=accepted, documents=documents)
     return sentence(
-        "reason_quality_lost" + where, accepted=accepted, documents=documents,
+        "reason_quality_lost_validation" if is_refuted else "reason_quality_lost", accepted=accepted, documents=documents,
         lost=ref(gate_figure(winner.key, loss, "counted")), allowed=ref(gate_figure(winner.key, loss, "limit")),
     )  # fmt: skip
 

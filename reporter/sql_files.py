@@ -54,7 +54,8 @@ TEST_TABLES = (
 CHECKS = (
     "pass-of-another-protocol", "unknown-pass", "unknown-setup", "unknown-request", "document-order-differs",
     "incomplete-pass", "several-final-tries", "unexpected-document", "unscored-request", "pass-counts", "unended-pass",
-    "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "scope-order", "live-rows",
+    "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "scope-order",
+    "look-unrecorded", "look-repeated", "live-rows",
     "batch-rows", "batch-unchecked",
 )  # fmt: skip
 """Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""
