@@ -12,8 +12,8 @@ MAX_EMPTIED = 1
 """One answer that becomes empty may be chance; more mean that padding or mask are wrong (transformers issue 25790)."""
 
 
-class EmptiedAnswers(RuntimeError):
-    """Several documents lost their answer by being batched: the pass would measure a fault."""
+class SpoiledAnswers(RuntimeError):
+    """Being batched loses or replaces answers: the pass would measure a fault of padding."""
 
 
 def compared(
@@ -34,15 +34,25 @@ def compared(
 
 
 def require_answers(check: BatchCheck) -> None:
-    """Raise EmptiedAnswers where more than one answer became empty."""
-    emptied = check.emptied_document_ids
+    """Raise SpoiledAnswers where a batch answers something else, not the same with a late difference in rounding.
+
+    That is where more than one answer became empty, or more than half have not even their first token in common.
+    """
+    checked, emptied = check.checked_document_ids, check.emptied_document_ids
+    pairs = zip(check.differing_document_ids, check.first_difference_tokens, strict=True)
+    other = [name for name, common in pairs if common == 0]
     if len(emptied) > MAX_EMPTIED:
-        raise EmptiedAnswers(
-            f"{len(emptied)} of {len(check.checked_document_ids)} documents have an answer alone and none in a batch "
-            f"of {check.batch}: {', '.join(emptied)}; padded on the {check.padding_side} with the "
-            f"{check.pad_token_source.replace('_', ' ')}, so this model or its attention ignores the mask: "
-            "measure it with batch 1, or with another attention"
-        )
+        told = f"{len(emptied)} of {len(checked)} documents have an answer alone and none in a batch of {check.batch}: "
+        told += ", ".join(emptied)
+    elif 2 * len(other) > len(checked):
+        told = f"{len(other)} of {len(checked)} documents are answered otherwise from the first token on in a batch of "
+        told += f"{check.batch}: {', '.join(other)}"
+    else:
+        return
+    raise SpoiledAnswers(
+        f"{told}; padded on the {check.padding_side} with the token of source {check.pad_token_source}. This model or "
+        "its attention does not keep to the mask: measure it one request at a time, or with another attention"
+    )
 
 
 def _has_text(answer: Answer) -> bool:

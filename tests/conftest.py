@@ -18,6 +18,7 @@ from collector.contract import protocol as p
 from collector.contract.digests import short_id, text_hmac
 from collector.contract.records import (
     GAP_BUCKET_BOUNDS_NS,
+    BatchCheck,
     Decision,
     Device,
     Document,
@@ -82,6 +83,12 @@ class VariantScript:
     """Documents that get no request at all."""
     batch: int = 1
     concurrency: int = 1
+    failure_phase: str = "load"
+    """Where `failure` happens."""
+    other_answers: frozenset[int] = frozenset()
+    """Documents answered in other words than the outcome alone says."""
+    check_differs: Mapping[int, int] = field(default_factory=dict)
+    """Documents of the batch check that differ -> tokens that agree before."""
 
 
 FP32 = VariantScript(outcomes={3: "wrong", 7: "unparseable", 11: "truncated"}, changed_in_repeat=frozenset({5}))
@@ -299,9 +306,11 @@ class CampaignBuilder:
         order = list(range(len(self.own)))
         if purpose == "reference_repeat":
             random.Random(repetition).shuffle(order)
-        factor = "order" if purpose == "reference_repeat" else "weights" if purpose == "variant" else "none"
+        factors = {"reference_repeat": "order", "variant": "weights", "series": "batch"}
+        factor = factors.get(purpose, "none")
         self.file.add(PassBegin(
-            pass_id=pass_id, variant_name=variant.name, purpose=purpose, series="weights", factor=factor,
+            pass_id=pass_id, variant_name=variant.name, purpose=purpose, factor=factor,
+            series="batch" if factor == "batch" else "weights",
             document_order=[self.own[i] for i in order], expected_document_count=len(order),
             began_at=self.file.utc(), **key,
         ))  # fmt: skip
@@ -314,17 +323,35 @@ class CampaignBuilder:
         self.file.add(Warning(pass_id=pass_id, phase="load", warning_class="UserWarning", repeat_count=2))
         clock = self._warmup(pass_id, variant)
         started = clock
+        if variant.batch > 1:
+            self.file.add(BatchCheck(
+                pass_id=pass_id, variant_id=variant_id, batch=variant.batch, checked_document_ids=self.own[:8],
+                differing_document_ids=[document_id(i) for i in variant.check_differs], emptied_document_ids=[],
+                first_difference_tokens=list(variant.check_differs.values()), padding_side="left",
+                pad_token_source="tokenizer",
+            ))  # fmt: skip
         done = order[: len(order) // 2] if is_killed else [i for i in order if i not in variant.missing]
         tokens = 0
-        for index in done:
-            outcome = variant.outcomes.get(index, "right")
-            if purpose == "reference_repeat" and index in variant.changed_in_repeat:
-                outcome = "wrong" if outcome == "right" else "right"
-            request = self._request(pass_id, variant, index, "measure", clock, outcome)
-            clock = max(request.done_ns or clock, clock) + MS
-            tokens += request.output_tokens or 0
-            self.file.add(request)
-            self._score(pass_id, index, outcome)
+        live_rows: Counter[str] = Counter()
+        for number, rows in enumerate(
+            done[start : start + variant.batch] for start in range(0, len(done), variant.batch)
+        ):
+            counts = []
+            sent = clock
+            for row, index in enumerate(rows):
+                outcome = variant.outcomes.get(index, "right")
+                if purpose == "reference_repeat" and index in variant.changed_in_repeat:
+                    outcome = "wrong" if outcome == "right" else "right"
+                request = self._request(pass_id, variant, index, "measure", sent, outcome)
+                if variant.batch > 1:
+                    request = msgspec.structs.replace(request, batch_row=row, batch_number=number, padding_tokens=row)
+                clock = max(request.done_ns or clock, clock)
+                counts.append(request.output_tokens or 0)
+                self.file.add(request)
+                self._score(pass_id, index, outcome)
+            clock += MS
+            tokens += sum(counts)
+            live_rows.update(str(sum(count > step for count in counts)) for step in range(max(counts)))
         self.file.pass_time(clock)
         if is_killed:
             self.file.add(Failure(
@@ -338,13 +365,20 @@ class CampaignBuilder:
             try_count=len(done), completed_request_count=len(done) - failed, failed_request_count=failed,
             output_token_count=tokens, pass_ns=clock + 4_000 * MS, is_steady=True, warmup_request_count=2,
             phase_ns={"load": 3_000 * MS, "warmup": started, "measure": clock - started},
+            live_row_steps=tokens if variant.batch > 1 else None,
+            live_row_histogram=dict(live_rows) if variant.batch > 1 else {},
         ))  # fmt: skip
 
     def _failed_load(self, pass_id: str, variant_id: str, variant: VariantScript) -> None:
         self.file.add(Failure(
             failure_scope="variant", failure_cause=variant.failure, pass_id=pass_id, variant_id=variant_id,
-            phase="load", exception_class="MemoryError", exit_code=1,
+            phase=variant.failure_phase, exception_class="MemoryError", exit_code=1,
         ))  # fmt: skip
+        if variant.batch > 1:
+            detail = {"variant": variant.name, "from": str(variant.batch), "to": str(variant.batch // 2)}
+            self.file.add(Decision(
+                decision="batch_reduced", decided_by="collector", pass_id=pass_id, detail=detail | {"reason": "oom"},
+            ))  # fmt: skip
         self.file.add(PassEnd(
             pass_id=pass_id, pass_outcome="failed", distinct_document_count=0, try_count=0, completed_request_count=0,
             failed_request_count=0, output_token_count=0, pass_ns=500 * MS, phase_ns={"load": 400 * MS},
@@ -430,8 +464,16 @@ class CampaignBuilder:
             sent_ns=clock, first_chunk_ns=first, first_token_ns=first, last_token_ns=last, done_ns=last + 10_000,
             output_tokens=tokens, finish_reason="length" if outcome == "truncated" else "end_token",
             request_outcome="completed", gap_counts=buckets, gap_max_ns=max(gaps, default=None),
-            answer_hmac=self.text("answer", f"answer {index} {outcome}", self.own[index]), **common,
+            answer_hmac=self.text("answer", self._answer(variant, index, outcome), self.own[index]), **common,
         )  # fmt: skip
+
+    def _answer(self, variant: VariantScript, index: int, outcome: str) -> str:
+        return f"answer {index} {outcome}" + (" in other words" if index in variant.other_answers else "")
+
+    def skip_batch(self, variant: VariantScript) -> None:
+        """Record that a batch was not tried since a smaller one ran out of memory."""
+        detail = {"variant": variant.name, "batch": str(variant.batch), "reason": "out_of_memory"}
+        self.file.add(Decision(decision="skipped", decided_by="collector", detail=detail))
 
     def _score(self, pass_id: str, index: int, outcome: Any) -> None:
         right: list[str] = list(FIELDS) if outcome == "right" else ["date", "amount"] if outcome == "wrong" else []
@@ -456,6 +498,8 @@ def write_campaign(
     gates: p.Gates | None = None,
     reference_runs: int = 2,
     repetitions: int = 1,
+    batches: Sequence[VariantScript] = (),
+    skipped_batches: Sequence[VariantScript] = (),
     stage: str = "validation",
     is_sealed: bool = True,
     has_texts: bool = False,
@@ -490,6 +534,10 @@ def write_campaign(
         builder.run_pass(variant, "variant", 1)
         for repetition in range(2, repetitions + 1):
             builder.run_pass(variant, "repetition", repetition)
+    for variant in batches:
+        builder.run_pass(variant, "series", 1)
+    for variant in skipped_batches:
+        builder.skip_batch(variant)
     head = file.seal() if is_sealed else None
     path = file.write()
     if has_texts:

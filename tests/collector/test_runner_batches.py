@@ -148,7 +148,7 @@ def test_c03_two_answers_that_the_batch_empties_stop_its_pass_and_the_next_batch
     assert check.emptied_document_ids == check.differing_document_ids == ["d0", "d2"]
     (failure,) = [record for record in records if isinstance(record, Failure)]
     assert (failure.failure_scope, failure.failure_cause, failure.phase) == ("pass", "engine_error", "warmup")
-    assert failure.exception_class == "EmptiedAnswers"
+    assert failure.exception_class == "SpoiledAnswers"
     assert (
         "2 of 5 documents have an answer alone and none in a batch of 2"
         in texts_of(report.path)[failure.message_hmac or ""]

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.batch_check import EmptiedAnswers, compared, require_answers
+from collector.batch_check import SpoiledAnswers, compared, require_answers
 from collector.clock import FakeClock, SystemClock
 from collector.contract.errors import DossierError
 from collector.decode_steps import DecodeSteps, row_steps
@@ -277,7 +277,7 @@ def pad_right_unmasked(rows: Any, pad_id: int) -> Padded:
     )
 
 
-def test_c03_with_right_padding_and_no_mask_the_self_check_reports_the_differing_documents(
+def test_c03_with_right_padding_and_no_mask_the_self_check_stops(
     make_setup: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = loaded(make_setup("llama"))
@@ -285,7 +285,8 @@ def test_c03_with_right_padding_and_no_mask_the_self_check_reports_the_differing
     check = checked(engine, prompts_of(*MIXED[:8]))
     assert len(check.differing_document_ids) == 7, "all but the longest, which is not padded"
     assert len(check.first_difference_tokens) == 7
-    assert min(check.first_difference_tokens) == 0
+    with pytest.raises(SpoiledAnswers, match=r"[5-7] of 8 documents are answered otherwise from the first token on"):
+        require_answers(check)
 
 
 def answer(name: str, text: str, *ids: int, outcome: Any = "completed") -> Answer:
@@ -294,6 +295,17 @@ def answer(name: str, text: str, *ids: int, outcome: Any = "completed") -> Answe
         prompt=prompt, intended_ns=0, token_count_source="token_ids", finish_reason="end_token",
         request_outcome=outcome, text=text, token_ids=list(ids),
     )  # fmt: skip
+
+
+def test_c03_answers_that_begin_otherwise_stop_the_pass_where_they_are_more_than_half() -> None:
+    alone = {name: answer(name, "text", 5, 6, 7) for name in "abcd"}
+    half = {**alone, **{name: answer(name, "other", 9) for name in "ab"}}
+    require_answers(compared(alone, half, padding=Padding(side="left", source="tokenizer"), batch=4))
+    late = {name: answer(name, "late", 5, 6, 8) for name in "abcd"}
+    require_answers(compared(alone, late, padding=Padding(side="left", source="tokenizer"), batch=4))
+    most = {**half, "c": answer("c", "other", 9)}
+    with pytest.raises(SpoiledAnswers, match="3 of 4 documents are answered otherwise"):
+        require_answers(compared(alone, most, padding=Padding(side="left", source="tokenizer"), batch=4))
 
 
 def test_c03_one_answer_that_became_empty_is_reported_and_two_stop_the_pass() -> None:
@@ -306,5 +318,5 @@ def test_c03_one_answer_that_became_empty_is_reported_and_two_stop_the_pass() ->
     assert check.emptied_document_ids == ["a"]
     require_answers(check)
     two = {**one, "c": answer("c", "", outcome="failed")}
-    with pytest.raises(EmptiedAnswers, match="2 of 4 documents have an answer alone and none in a batch of 4: a, c"):
+    with pytest.raises(SpoiledAnswers, match="2 of 4 documents have an answer alone and none in a batch of 4: a, c"):
         require_answers(compared(alone, two, padding=left, batch=4))
