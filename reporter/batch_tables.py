@@ -132,7 +132,7 @@ def _said(found: Row) -> Sequence[Sentence]:
     if labels["outcome"] == "skipped":
         return [sentence("batch_not_tried")]
     if labels["outcome"] == "completed":
-        return [sentence("batch_repeat")] if labels["purpose"] == "reference_repeat" else []
+        return []
     failed = sentence("batch_failed", cause="@" + labels["cause"], phase="@" + (labels["phase"] or "unknown_phase"))
     if labels["reduced_to"].isdigit():
         return [failed, sentence("batch_reduced_to", batch=labels["reduced_to"])]

@@ -17,6 +17,7 @@ from .charts import ChartMaker
 from .dossier import Dossier, Figure, Row, Sentence
 from .figure_text import FigureText
 from .grids import Column, Grid, GridMaker, column, pivoted, shortened
+from .series_charts import SeriesCharts
 from .translate import Translator
 
 Medium = Literal["screen", "paper"]
@@ -103,6 +104,7 @@ class View:
         self.most_traced = MOST_TRACED[medium]
         self.most_points = MOST_POINTS[density]
         self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density])
+        self.series_charts = SeriesCharts(self.charts)
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
 
     # -- tables ---------------------------------------------------------------------------------------------------

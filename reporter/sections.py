@@ -25,6 +25,7 @@ SECTIONS = (
     Section("confirmation", N_("Confirmation on test documents"), ("confirmation", "looks")),
     Section("memory", N_("Memory"), ("memory",)),
     Section("times", N_("Measured times"), ("latency", "durations")),
+    Section("batches", N_("One factor grows: batch"), ("batches",)),
     Section("failures", N_("Failed variants, decisions and warnings"), ("failures", "decisions", "warnings", "passes")),
     Section("packages", N_("Offers and packages of 3, 7 and 30 days"), ("packages",)),
     Section("limits", N_("Limits")),

@@ -8,9 +8,8 @@ BATCHES: dict[str, Wording] = {
     "batch_failed": say("{cause} in {phase}"),
     "batch_reduced_to": say("batch reduced to {batch}"),
     "batch_not_tried": say("not tried: a smaller batch ran out of memory"),
-    "batch_repeat": say("repeated: the difference is noise"),
-    "limit_batch_memory": say("Batches above {largest}, the largest that ran: {failed} ran out of memory."),
-    "limit_batch_failed": say("Batches above {largest}, the largest that ran: {failed} failed ({cause})."),
+    "limit_batch_memory": say("A batch of {failed}: it ran out of memory; {largest} is the largest that ran."),
+    "limit_batch_failed": say("A batch of {failed}: it failed ({cause}); {largest} is the largest that ran."),
     "notice_batch_check": say_counted(
         "{label}: of {checked} documents answered alone and in a batch of {batch}, {differing} differs.",
         "{label}: of {checked} documents answered alone and in a batch of {batch}, {differing} differ.",

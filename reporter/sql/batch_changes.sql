@@ -1,8 +1,9 @@
 -- one row per (pass of a batch series, document) whose answer differs from that of one request at a time
--- labels: label, configuration_key, environment_id, device, batch, document_id, verdict, start_outcome, outcome, language, length_class
+-- labels: label, pass, configuration_key, environment_id, device, batch, document_id, verdict, start_outcome, outcome, language, length_class
 select
     pass_key || '~' || document_id as row_key,
     label,
+    label || case when batch = 1 then ' (' || repetition || ')' else '' end as pass,
     configuration_key,
     environment_id,
     device,

@@ -12,7 +12,7 @@
 with answered as (
     select
         passes.pass_key,
-        count(distinct requests.batch_number) as batch_count,
+        case when any_value(passes.batch) > 1 then count(distinct requests.batch_number) end as batch_count,
         sum(requests.padding_tokens) as padding_tokens,
         sum(requests.prompt_tokens) filter (where requests.padding_tokens is not null) as prompt_tokens,
         count(*) filter (where requests.request_outcome = 'completed') as completed_documents,
@@ -86,6 +86,11 @@ tried as (
             when passes.is_start then 'not_applicable'
             else 'not_measured'
         end as reason,
+        case
+            when not passes.is_counted then coalesce(passes.cause, 'not_measured')
+            when passes.batch = 1 then 'not_applicable'
+            else 'not_exposed_by_engine'
+        end as reason_of_rows,
         passes.sources || coalesce(answered.sources, []) || coalesce(changes.sources, []) || coalesce(reduced.sources, [])
             as sources
     from batch_passes as passes
@@ -107,6 +112,7 @@ skipped as (
         decisions.detail['reason'] as skipped_because,
         cast(decisions.detail['batch'] as bigint) as batch,
         'not_tried' as reason,
+        'not_tried' as reason_of_rows,
         [decisions.source] as sources
     from stg_decision as decisions
     inner join (select distinct run_id, environment_id, device from batch_passes) as runs using (run_id)
@@ -119,10 +125,10 @@ together as (
     select * from skipped
 )
 select
-    * exclude (reason, repetition, sources),
-    reason as batch_count_missing,
-    case when outcome = 'completed' then 'not_exposed_by_engine' else reason end as live_rows_missing,
-    case when outcome = 'completed' then 'not_exposed_by_engine' else reason end as padding_percent_missing,
+    * exclude (reason, reason_of_rows, repetition, sources),
+    reason_of_rows as batch_count_missing,
+    reason_of_rows as live_rows_missing,
+    reason_of_rows as padding_percent_missing,
     reason as seconds_per_document_missing,
     reason as document_count_missing,
     reason as different_answers_missing,

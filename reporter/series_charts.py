@@ -1,0 +1,96 @@
+"""Charts of one growing factor and of what weights are made of, drawn with the tools of `charts`."""
+
+from __future__ import annotations
+
+from .board import Board, Chart, finished, label_width
+from .charts import ChartMaker
+from .dossier import Figure, Row
+from .drawing import Bar, Mark, Note
+from .figure_text import Scale, scale_of
+from .svg import ACCENT, WARNING
+from .translate import N_, NO_BREAK
+
+ROW = 17.0
+
+
+class SeriesCharts:
+    """Draws with the figures, the language and the widths of a ChartMaker. A chart without evidence is None."""
+
+    def __init__(self, maker: ChartMaker) -> None:
+        self.maker = maker
+        self.text = maker.text
+        self.tr = maker.tr
+
+    def batch_speed(self, title: str, environment_id: str) -> Chart | None:
+        """Documents per hour of each batch, with the accepted documents beside them."""
+        return self._batches("batch-speed", title, environment_id, "documents_per_h", with_accepted=True)
+
+    def batch_memory(self, title: str, environment_id: str) -> Chart | None:
+        """The memory peak of each batch."""
+        return self._batches("batch-memory", title, environment_id, "peak_bytes", with_accepted=False)
+
+    def _batches(
+        self, chart_id: str, title: str, environment_id: str, column: str, *, with_accepted: bool
+    ) -> Chart | None:
+        every = [r for r in self.maker.rows("batches") if r.labels.get("environment_id") == environment_id]
+        rows = [r for r in every if r.labels.get("purpose") != "reference_repeat"]
+        figures = [f for r in rows if (f := self.maker.figure(r, column)) is not None and f.value is not None]
+        if not figures:
+            return None
+        scale = scale_of(figures)
+        names = [self._batch_name(r) for r in rows]
+        top = max(_number(f) for f in figures) / scale.divisor
+        told = [self._told(r, column, scale, with_accepted=with_accepted) for r in rows]
+
+        def draw(is_narrow: bool) -> str:
+            board = Board(
+                self.tr, is_narrow=is_narrow, label_width=label_width(names), right_room=150, is_stacked=False
+            )
+            y = 8.0
+            for row, name, words in zip(rows, names, told, strict=True):
+                figure = self.maker.figure(row, column)
+                board.row_label(y, name)
+                if figure is None or figure.value is None:
+                    board.notes.append(Note(y, f"– {words}", x=0.0, dx=4, colour=WARNING))
+                else:
+                    x = _number(figure) / scale.divisor
+                    board.bars.append(Bar(y, 0.0, x, ACCENT, 2.6))
+                    board.marks.append(Mark(y, x))
+                    board.notes.append(Note(y, words, x=x, dx=8))
+                y += ROW
+            board.height = y - 6
+            unit = self.tr.text(scale.unit_word) if scale.unit_word else ""
+            return board.svg((0.0, top * 1.02), unit)
+
+        said = "; ".join(f"{name}: {words}" for name, words in zip(names, told, strict=True))
+        number = self._place(environment_id)
+        return finished(f"{chart_id}{number}", title, said + ".", **self.maker.both(draw))
+
+    def _place(self, environment_id: str) -> str:
+        """Return what tells the charts of several machines apart; nothing for the first."""
+        seen = list(dict.fromkeys(r.labels.get("environment_id") for r in self.maker.rows("batches")))
+        index = seen.index(environment_id)
+        return f"-{index + 1}" if index else ""
+
+    def _batch_name(self, row: Row) -> str:
+        figure = self.maker.figure(row, "batch")
+        return self.maker.tell(N_("batch of %(count)s"), count=self.text.value(figure) if figure else "–")
+
+    def _told(self, row: Row, column: str, scale: Scale, *, with_accepted: bool) -> str:
+        figure = self.maker.figure(row, column)
+        if figure is None or figure.value is None:
+            return self._why(row)
+        words = self.text.value(figure, scale)
+        accepted, judged = self.maker.figure(row, "accepted_documents"), self.maker.figure(row, "judged_documents")
+        if with_accepted and accepted is not None and judged is not None:
+            numbers = {"accepted": self.text.value(accepted), "total": self.text.value(judged)}
+            words += "," + NO_BREAK + self.maker.tell(N_("%(accepted)s of %(total)s accepted"), **numbers)
+        return words
+
+    def _why(self, row: Row) -> str:
+        reason = "not_tried" if row.labels.get("outcome") == "skipped" else row.labels.get("cause") or "not_measured"
+        return self.text.word(reason)
+
+
+def _number(figure: Figure) -> float:
+    return float(figure.value) if isinstance(figure.value, int | float) else 0.0
