@@ -145,7 +145,8 @@ def _not_normalisable(path: Path, entry: NumberedDocument, rule: FieldRule, valu
     if rule.type == "label":
         folded = {fold_label(label): label for label in rule.labels}
         meant = nearest(fold_label(value), list(folded))
-        next_step = f"did you mean {folded[meant]!r}?" if meant else f"the labels are {', '.join(rule.labels)}"
+        known = f"the labels are {', '.join(rule.labels)}"
+        next_step = f"did you mean {folded[meant]!r}? {known}" if meant else known
         return Finding(path, entry.line, "expected-label", f"{place} not among the labels", next_step)
     example = {"date": "2026-04-03", "money": "1234.56 EUR", "text": "a text"}[rule.type]
     return Finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from collector.contract.protocol import DocumentLine
+from collector.contract.protocol import DocumentLine, FieldRule, Task
 from collector.contract.records import MAX_LINE_BYTES
 from collector.document_rules import document_findings
 from collector.documents import NumberedDocument
@@ -25,3 +25,15 @@ def test_ids_that_fill_a_record_are_refused_before_a_run_would_break_on_them() -
     assert document_findings(Path("documents.jsonl"), entries(2_000, 20), None) == []
     (finding,) = document_findings(Path("documents.jsonl"), entries(MAX_LINE_BYTES // 200, 200), None)
     assert (finding.rule, finding.next_step) == ("too-many-documents", "use shorter ids, or several protocols")
+
+
+def test_a_label_that_is_none_is_answered_with_the_likely_one_and_all_the_known_ones() -> None:
+    rule = FieldRule(name="category", type="label", labels=["travel", "food", "office"])
+    task = Task(kind="extraction", prompt="{document}", fields=[rule])
+    for value, step in (
+        ("travle", "did you mean 'travel'? the labels are travel, food, office"),
+        ("7", "the labels are travel, food, office"),
+    ):
+        line = DocumentLine(id="d", role="validation", text="text", expected={"category": value})
+        (finding,) = document_findings(Path("documents.jsonl"), [NumberedDocument(1, line)], task)
+        assert (finding.rule, finding.next_step) == ("expected-label", step)
