@@ -160,6 +160,8 @@ def check(protocol: Path, no_tokens: bool) -> None:
     roles = ", ".join(f"{count} {role}" for role, count in sorted(report.role_counts.items()))
     click.echo(f"{protocol}: nothing to refuse")
     click.echo(f"documents: {roles}")
+    for line in report.corpus:
+        click.echo(line)
     if report.longest_prompt_tokens is None:
         click.echo("prompts: not counted")
     elif report.protocol is not None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import Protocol
+from collector.corpus_statistics import summary_lines
 from collector.document_rules import document_findings
 from collector.lock import drift_findings, lock_path
 from collector.prompt_fit import prompt_lengths
@@ -25,6 +26,8 @@ class CheckReport(NamedTuple):
     longest_prompt_tokens: int | None
     context_limit_tokens: int | None
     is_frozen: bool
+    corpus: list[str]
+    """What the documents are made of, a line per property."""
 
 
 def check_protocol(path: Path, *, with_tokenizer: bool = True) -> list[Finding]:
@@ -51,7 +54,8 @@ def examine(path: Path, *, with_tokenizer: bool = True, with_lock: bool = True) 
             findings += package_findings(loaded)
         if with_lock and is_frozen:
             findings = [*findings, *_lock_findings(loaded)]
-    return CheckReport(findings, parts.protocol, dict(roles), longest, limit, is_frozen)
+    corpus = summary_lines([entry.document for entry in entries])
+    return CheckReport(findings, parts.protocol, dict(roles), longest, limit, is_frozen, corpus)
 
 
 def _rule_findings(parts: ProtocolParts) -> list[Finding]:

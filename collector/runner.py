@@ -29,6 +29,7 @@ from collector.environment import Detected, require_device, resolve_device
 from collector.events import PassJob
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
+from collector.kind_rules import require_scorable
 from collector.lock import expected_text
 from collector.machine import Machine
 from collector.missing import explained
@@ -140,6 +141,7 @@ class Run:
             return self._all(journal, progress, passes, detected)
 
     def _check(self) -> None:
+        require_scorable(self._lock.trial.task_kind)
         require_device(self._device, self._lock.plan.engine.name)
         names = [variant.name for variant in self._lock.plan.variants]
         for name in self._options.only:

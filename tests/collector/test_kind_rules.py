@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from collector.cli import main
 from collector.clock import FakeClock
 from collector.contract.errors import Finding, Refused
 from collector.contract.protocol import DocumentLine, Task
@@ -172,3 +174,18 @@ def test_another_order_of_candidates_is_another_expectation() -> None:
     assert expected_text(one) == expected_text(regraded)
     known = DocumentLine(id="k", role="test", text="?", answers=["1"], tolerance="0.5")
     assert expected_text(known) == '{"answers":["1"],"tolerance":"0.5"}'
+
+
+@pytest.mark.parametrize("kind", ["answers", "ranking"])
+def test_a_run_of_a_kind_that_cannot_be_scored_yet_loads_and_writes_nothing(tmp_path: Path, kind: str) -> None:
+    trial = tmp_path / "trial"
+    (tmp_path / "model").mkdir()
+    init_folder(trial, kind=kind, model=str(tmp_path / "model"), device="d")
+    freeze(trial / PROTOCOL, campaign=None, clock=FakeClock(), with_tokenizer=False)
+    result = CliRunner().invoke(
+        main, ["run", str(trial / PROTOCOL), "--out", str(tmp_path / "runs"), "--device", "cpu"]
+    )
+    assert result.exit_code == 2, result.output
+    assert f"of kind {kind}, whose answers cannot be scored yet" in result.stderr
+    assert "next:" in result.stderr
+    assert not (tmp_path / "runs").exists()
