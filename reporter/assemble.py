@@ -32,6 +32,7 @@ from .record_digest import records_digest
 from .selection import join, select, withheld
 from .stage_book import StageBook
 from .verdict_tables import gate_figure, put_candidates, put_gates
+from .weights import put_weights
 from .wording import sentence
 
 
@@ -102,6 +103,7 @@ def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
     if campaign is not None:
         put_price_tables(book, selection.standings, campaign)
     put_batches(book)
+    put_weights(book, evidence.lock)
     put_gates(book, selection.standings, reference)
     confirmation = confirm(book, trial, evidence.stage, selection)
     is_refuted = confirmation is not None and confirmation.status == "not_confirmed"

@@ -10,6 +10,7 @@ from .case import Case
 from .configurations import Configuration
 from .confirmation import LOOKS
 from .dossier import Sentence
+from .weights import load_limits
 from .wording import sentence
 
 NOT_STATED = "not stated"
@@ -69,6 +70,7 @@ def _load(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:
     batch = max((c.batch for c in ended), default=1)
     concurrency = max((c.concurrency for c in ended), default=1)
     yield from batch_limits(case.book)
+    yield from load_limits(case.book)
     if batch == concurrency == 1:
         yield sentence("limit_one_request")
     else:

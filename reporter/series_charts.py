@@ -7,10 +7,12 @@ from .charts import ChartMaker
 from .dossier import Figure, Row
 from .drawing import Bar, Mark, Note
 from .figure_text import Scale, scale_of
-from .svg import ACCENT, WARNING
+from .svg import ACCENT, GROUND, QUIET, RULE, WARNING
 from .translate import N_, NO_BREAK
 
 ROW = 17.0
+PARTS = ("embedding", "output_layer", "attention", "mlp", "norm", "other")
+"""Module groups in the order in which a token passes them, the two that are often left unquantized first."""
 
 
 class SeriesCharts:
@@ -65,6 +67,68 @@ class SeriesCharts:
         said = "; ".join(f"{name}: {words}" for name, words in zip(names, told, strict=True))
         number = self._place(environment_id)
         return finished(f"{chart_id}{number}", title, said + ".", **self.maker.both(draw))
+
+    def weights(self, title: str) -> Chart | None:
+        """Bytes of each variant's weights by module group and storage type, side by side in one bar."""
+        groups: dict[str, list[Row]] = {}
+        for row in self.maker.rows("tensor_groups"):
+            if (figure := self.maker.figure(row, "tensor_bytes")) is not None and figure.value:
+                groups.setdefault(row.labels["label"], []).append(row)
+        if not groups:
+            return None
+        for rows in groups.values():
+            rows.sort(key=lambda r: (PARTS.index(r.labels["module_group"]), r.labels["storage_dtype"]))
+        figures = [f for rows in groups.values() for r in rows if (f := self.maker.figure(r, "tensor_bytes"))]
+        scale = scale_of(figures)
+        totals = {label: sum(map(self._bytes, rows)) for label, rows in groups.items()}
+        top = max(totals.values()) / scale.divisor
+        plain = {r.labels["storage_dtype"] for r in next(iter(groups.values()))}
+
+        def draw(is_narrow: bool) -> str:
+            board = Board(self.tr, is_narrow=is_narrow, label_width=label_width(list(groups)), right_room=10)
+            y = 22.0 + (18 if is_narrow else 0)
+            for label, rows in groups.items():
+                board.row_label(y - (13 if is_narrow else 0), label)
+                self._segments(board, y, rows, scale, top=top * 1.02, plain=plain)
+                y += 58 if is_narrow else 36
+            board.height = y - 22
+            unit = self.tr.text(scale.unit_word)
+            return board.svg((0.0, top * 1.02), self.maker.tell(N_("weights, %(unit)s"), unit=unit))
+
+        said = "; ".join(f"{label}: " + ", ".join(self._part(r, scale) for r in rows) for label, rows in groups.items())
+        return finished("weights", title, said + ".", **self.maker.both(draw))
+
+    def _segments(self, board: Board, y: float, rows: list[Row], scale: Scale, *, top: float, plain: set[str]) -> None:
+        """Draw one bar of parts; a part is named above where its name has room."""
+        at = 0.0
+        for index, row in enumerate(rows):
+            size = self._bytes(row) / scale.divisor
+            is_plain = row.labels["storage_dtype"] in plain
+            colour = (QUIET, RULE)[index % 2] if is_plain else ACCENT
+            board.bars.append(Bar(y, at, at + size, colour, 11.0))
+            if at:
+                board.marks.append(Mark(y, at, GROUND, "stroke"))
+            pixels = size / top * board.width
+            words = next((w for w in self._names(row, scale) if len(w) * 5.4 <= pixels), "")
+            if words:
+                board.notes.append(Note(y, words, x=at, dx=1, dy=-13))
+            at += size
+
+    def _names(self, row: Row, scale: Scale) -> list[str]:
+        """Return what a part may be called, the longest first."""
+        group, dtype = self.text.word(row.labels["module_group"]), row.labels["storage_dtype"]
+        figure = self.maker.figure(row, "tensor_bytes")
+        size = self.text.value(figure, scale) if figure else ""
+        return [f"{group} {dtype} {size}", f"{group} {dtype}", group, dtype]
+
+    def _part(self, row: Row, scale: Scale) -> str:
+        figure = self.maker.figure(row, "tensor_bytes")
+        size = f"{self.text.value(figure, scale)}{NO_BREAK}{self.text.unit(figure, scale)}" if figure else "–"
+        return f"{self.text.word(row.labels['module_group'])} {row.labels['storage_dtype']} {size}"
+
+    def _bytes(self, row: Row) -> float:
+        figure = self.maker.figure(row, "tensor_bytes")
+        return _number(figure) if figure else 0.0
 
     def _place(self, environment_id: str) -> str:
         """Return what tells the charts of several machines apart; nothing for the first."""

@@ -29,12 +29,10 @@ WEIGHTS: dict[str, Wording] = {
         "The library's own footprint method says {claimed}; the tensors, found one by one, take {bytes}: wrong by "
         "factor {factor}."
     ),
-    "weights_answer": say(
-        "Here: {label} names its weights {bits}-bit, and its tensors take {bytes}, {effective} bits per parameter. The "
-        "largest part, {part}, is stored as {dtype} and takes {part_bytes} of it."
-    ),
     "weights_against": say(
-        "Here: {label} takes {bytes} where {reference} takes {reference_bytes}: factor {factor}, where {bits} of "
-        "{reference_bits} bits would promise {promised}."
+        "{label}, {bits} bits by name, takes {bytes} for its weights: {share} of {reference}, where the bits alone "
+        "would promise {promised}."
     ),
+    "weights_largest": say("Its largest part, {part}, is stored as {dtype} and takes {bytes}."),
+    "limit_not_loaded": say("{label} on this machine: it did not load ({cause})."),
 }

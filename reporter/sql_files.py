@@ -27,11 +27,10 @@ MARTS = (
 """Steps between the records and the tables, in the order they need one another."""
 
 TABLES = (
-    "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups", "workload",
-    "quality",
-    "quality_repetitions", "subset_repetitions", "quality_by_group", "quality_warnings", "fields", "paired",
-    "changed_documents", "noise", "latency", "durations", "memory", "batch_series",
-    "batch_changes", "batch_checks", "failures", "decisions", "warnings",
+    "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups",
+    "weight_places", "workload", "quality", "quality_repetitions", "subset_repetitions", "quality_by_group",
+    "quality_warnings", "fields", "paired", "changed_documents", "noise", "latency", "durations", "memory",
+    "batch_series", "batch_changes", "batch_checks", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
 

@@ -559,6 +559,13 @@ WORDS: dict[str, Wording] = {
     "short_process": say("device memory"),
     "short_device": say("memory of the whole device"),
     "short_host": say("host memory"),
+    # parts of a model
+    "embedding": say("the embedding"),
+    "output_layer": say("the output layer"),
+    "attention": say("attention"),
+    "mlp": say("the feed-forward layers"),
+    "norm": say("the norms"),
+    "other": say("other tensors"),
     # roles
     "development": say("development"),
     "calibration": say("calibration"),

@@ -1,10 +1,11 @@
 -- one row per (variant on a device, module group, storage dtype)
--- labels: label, module_group, storage_dtype
+-- labels: label, variant_key, module_group, storage_dtype
 -- figure tensor_bytes | bytes | measured | sum of tensor bytes; tensors tied to another module are counted there
 -- figure element_count | count | measured | sum of elements
 select
     variants.variant_key || '~' || groups.module_group || '~' || groups.storage_dtype as row_key,
     variants.label,
+    variants.variant_key,
     groups.module_group,
     groups.storage_dtype,
     sum(groups.tensor_bytes) filter (where not groups.is_tied) as tensor_bytes,
