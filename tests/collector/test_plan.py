@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.contract.errors import DossierError
 from collector.contract.protocol import Lock, VariantChoice
-from collector.plan import PlannedPass, document_order, factor_between, plan_passes, stage_documents, warmup_documents
+from collector.plan import (
+    Chosen,
+    PlannedPass,
+    check_documents,
+    document_order,
+    factor_between,
+    plan_passes,
+    stage_documents,
+    warmup_documents,
+)
 
 
 def planned(lock: Lock, **more: Any) -> list[PlannedPass]:
@@ -86,6 +96,68 @@ def test_warm_up_prefers_documents_that_are_not_measured(make_trial: Callable[..
     assert warmup_documents(lock, "validation") == ["dev", "d0", "d1", "dev", "d0"]
     assert stage_documents(lock, "validation") == ["d0", "d1"]
     assert stage_documents(lock, "pilot") == ["dev"]
+
+
+def test_a_batch_warms_up_with_one_whole_batch_and_not_at_all_where_the_plan_says_so(
+    make_trial: Callable[..., Any],
+) -> None:
+    lock = make_trial(documents=2, warmup=1).frozen.lock
+    assert warmup_documents(lock, "validation", batch=4) == ["dev", "d0", "d1", "dev"]
+    assert warmup_documents(with_plan(lock, warmup_requests=0), "validation", batch=4) == []
+
+
+def test_c03_eight_documents_are_checked_short_and_usual_in_turn_and_measured_ones_only_where_too_few(
+    make_trial: Callable[..., Any],
+) -> None:
+    lock = make_trial(documents=12).frozen.lock
+    assert check_documents(lock, "validation") == ["dev", "d0", "d1", "d10", "d11", "d2", "d3", "d4"]
+    classes = {"d1": "short", "d3": "short", "d0": "long", "d5": "short"}
+
+    def changed(role: str) -> Lock:
+        return msgspec.structs.replace(
+            lock,
+            documents=[
+                msgspec.structs.replace(
+                    each, role=role, length_class=classes.get(each.document_id, each.length_class)
+                )
+                for each in lock.documents
+            ],
+        )  # fmt: skip
+
+    assert check_documents(changed("development"), "pilot") == ["d1", "d10", "d3", "d11", "d5", "d2", "d4", "d6"]
+    classes |= dict.fromkeys([each.document_id for each in lock.documents if each.document_id != "d4"], "long")
+    assert check_documents(changed("development"), "pilot") == ["d4", "d0"], "a long one only so that there are two"
+
+
+def test_batches_take_the_order_of_the_reference_and_their_labels_say_the_batch(make_trial: Callable[..., Any]) -> None:
+    passes = planned(with_plan(make_trial(documents=8).frozen.lock, batches=[2, 8]))
+    series = [p for p in passes if p.series == "batch"]
+    assert [(p.label(1), p.key.batch, p.purpose, p.factor) for p in series] == [
+        ("fp32~b2/1/1", 2, "series", "batch"), ("fp32~b8/1/1", 8, "series", "batch"),
+    ]  # fmt: skip
+    assert {tuple(p.document_order) for p in series} == {tuple(passes[0].document_order)}
+    assert len({p.key.pass_id(1) for p in passes}) == len(passes)
+    assert {p.key.variant_id for p in series} == {passes[0].key.variant_id}
+
+
+def test_a_series_can_be_kept_alone(make_trial: Callable[..., Any]) -> None:
+    lock = with_plan(make_trial().frozen.lock, batches=[4])
+    assert [p.label(1) for p in planned(lock, only_series=["batch"])] == ["fp32~b4/1/1"]
+    assert [p.label(1) for p in planned(lock, only=["fp32"], only_series=["reference"])] == ["fp32/1/1", "fp32/2/1"]
+
+
+def test_chosen_configurations_replace_the_plans_own_and_the_reference_still_comes_first(
+    make_trial: Callable[..., Any],
+) -> None:
+    lock = with_plan(make_trial().frozen.lock, batches=[2], repetitions=2)
+    chosen = planned(lock, configurations=[Chosen("bf16", 4), Chosen("fp32", 1)], reference_runs=1)
+    assert [(p.label(1), p.purpose, p.factor) for p in chosen] == [
+        ("fp32/1/1", "reference", "none"), ("bf16~b4/1/1", "variant", "several"),
+        ("bf16~b4/2/1", "repetition", "several"),
+    ]  # fmt: skip
+    assert [p.label(1) for p in planned(lock, configurations=[])] == ["fp32/1/1", "fp32/2/1"]
+    with pytest.raises(DossierError, match="no variant is called 'int4'"):
+        planned(lock, configurations=[Chosen("int4")])
 
 
 @given(st.sets(st.text(min_size=1, max_size=8), max_size=30), st.integers(0, 2**63 - 1), st.integers(1, 9))

@@ -364,6 +364,20 @@ BROKEN: dict[str, tuple[Breaking, str, int, str, str]] = {
         "labels",
         "'Meals'",
     ),
+    "batches that do not grow": (
+        lambda t: t.replace('reference = "fp32"', 'reference = "fp32"\nbatches = [4, 2, 4]'),
+        "protocol.toml",
+        47,
+        "batches",
+        "`plan.batches` is [4, 2, 4]",
+    ),
+    "a batch of one": (
+        lambda t: t.replace('reference = "fp32"', 'reference = "fp32"\nbatches = [1, 2]'),
+        "protocol.toml",
+        47,
+        "wrong-type",
+        "`plan.batches[0]`: expected `int` >= 2, found 1",
+    ),
     "no such documents file": (
         lambda t: t.replace("documents.jsonl", "other.jsonl"),
         "protocol.toml",
