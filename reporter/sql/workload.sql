@@ -4,12 +4,18 @@
 -- figure cluster_count | count | measured | distinct templates or sources in the group: documents of one are not independent
 -- figure prompt_tokens_p50 | tokens | derived | median (smallest value that half of the prompts do not exceed) of the tokens really sent by the reference
 -- figure prompt_tokens_max | tokens | measured | longest prompt really sent by the reference
-with first_seen as (
+with judged_runs as (
+    select distinct run_id from pass_attempts where stage = (select stage from judged_stage)
+),
+first_seen as (
     select *
     from stg_document
     semi join stg_header using (run_id)
     where role = (select role from judged_stage)
-    qualify row_number() over (partition by document_id order by run_id, seq) = 1
+    qualify row_number() over (
+        partition by document_id
+        order by run_id not in (select run_id from judged_runs), run_id, seq
+    ) = 1
 ),
 grouped as (
     select

@@ -1,0 +1,172 @@
+"""Validation, choice, confirmation, dossier: the two commands as a user types them, with the scripted engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from collector import cli as collector_cli
+from reporter import cli as reporter_cli
+
+PROTOCOL = """format = 1
+name = "scripted bills"
+[task]
+kind = "extraction"
+prompt = "Give date and amount: {document}"
+[[task.field]]
+name = "date"
+type = "date"
+[[task.field]]
+name = "amount"
+type = "money"
+[workload]
+documents = "documents.jsonl"
+permission = "written for this test"
+review = "by its author, by construction"
+[generation]
+max_new_tokens = 16
+[gates]
+max_lost_points = "10"
+[model]
+id = "scripted-model"
+[engine]
+name = "scripted"
+script = "script.json"
+[[variant]]
+name = "fp32"
+[[variant]]
+name = "bf16"
+dtype = "bfloat16"
+[plan]
+reference = "fp32"
+"""
+
+CAMPAIGN = """format = 1
+question = "Which variant reads our bills?"
+dossier_id = "TEST-001"
+as_of = 2026-11-30
+issued = 2026-11-30
+documents_per_corpus = 1000
+[objective]
+prefer = "cheapest"
+"""
+
+OFFER = """[[candidate]]
+id = "{variant}"
+label = "Our {variant}"
+variant = "{variant}"
+device = "{device}"
+offers = ["{variant}"]
+[[offer]]
+id = "{variant}"
+provider = "Example Cloud"
+device = "{device}"
+pricing_class = "quote"
+currency = "EUR"
+price_3_days = "{price}"
+tax_percent = "19"
+basis = "example"
+source = "made up"
+retrieved = 2026-11-05
+valid_until = 2026-12-14
+"""
+
+
+def run(main: Any, *arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def done(main: Any, *arguments: object) -> str:
+    result = run(main, *arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def write_trial(folder: Path, *, wrong_on_test: int) -> None:
+    """Twenty bills to choose by and ten to confirm on; bf16 answers one of the first wrong, and some of the others."""
+    folder.mkdir()
+    lines = [
+        {"id": f"{role[0]}{i:02d}", "role": role, "text": f"{role} bill {i} of the day",
+         "expected": {"date": f"2026-03-{i + 1:02d}", "amount": f"{i + len(role)}.50"}}
+        for role, count in (("validation", 20), ("test", 10))
+        for i in range(count)
+    ]  # fmt: skip
+    (folder / "documents.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    wrong = {name: {"replace": {"amount": "1"}} for name in ["v07", *(f"t{i:02d}" for i in range(wrong_on_test))]}
+    script = {
+        "script_format": 1, "answers_from": "documents.jsonl", "passes": [{"match": "bf16/*", "documents": wrong}],
+    }  # fmt: skip
+    (folder / "script.json").write_text(json.dumps(script))
+    (folder / "protocol.toml").write_text(PROTOCOL)
+    (folder / "campaign.toml").write_text(CAMPAIGN)
+
+
+def chosen_trial(folder: Path, monkeypatch: pytest.MonkeyPatch, *, wrong_on_test: int) -> None:
+    """Write, freeze and run a trial, price what was measured, and choose bf16, the cheapest."""
+    write_trial(folder, wrong_on_test=wrong_on_test)
+    monkeypatch.chdir(folder)
+    done(collector_cli.main, "freeze", "protocol.toml")
+    path = done(collector_cli.main, "run", "protocol.toml", "--out", "runs", "--device", "cpu").splitlines()[0]
+    records = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    device = next(record["device_name"] for record in records if record["kind"] == "device")
+    offers = [OFFER.format(variant=v, device=device, price=price) for v, price in (("bf16", "100"), ("fp32", "200"))]
+    Path("campaign.toml").write_text(CAMPAIGN + "".join(offers))
+    done(reporter_cli.main, "choose", "runs", "--campaign", "campaign.toml", "-o", "choice.json")
+
+
+def test_a_choice_is_confirmed_once_and_a_second_look_makes_validation_of_the_test_documents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen_trial(tmp_path / "trial", monkeypatch, wrong_on_test=0)
+    confirming = ("confirm", "protocol.toml", "--choice", "choice.json", "--out", "runs", "--device", "cpu")
+    first = run(collector_cli.main, *confirming)
+    assert first.exit_code == 0, first.output
+    assert "warning" not in first.stderr
+    assert first.stdout.splitlines()[1:3] == ["fp32/1/1: completed", "bf16/1/1: completed"]
+    campaign = ("--campaign", "campaign.toml", "--choice", "choice.json")
+    said = done(reporter_cli.main, "summary", "runs", *campaign)
+    assert "Confirmed on 10 test documents that had no part in the choice: 10 accepted, every rule met." in said
+    assert "The test documents were looked at once, on" in said
+    assert "choice file" not in said
+    assert "0 finding(s)" in run(reporter_cli.main, "check", "runs").output
+    done(reporter_cli.main, "html", "runs", *campaign, "-o", "dossier.html")
+    page = Path("dossier.html").read_text(encoding="utf-8")
+    assert page.count("Confirmed on ") == 2
+    assert 'id="confirmation"' in page
+    assert (
+        json.loads(done(reporter_cli.main, "summary", "runs", *campaign, "--json"))["confirmation"]["look_count"] == 1
+    )
+
+    before = Path("choice.json").read_bytes()
+    done(reporter_cli.main, "choose", "runs", "--campaign", "campaign.toml", "-o", "choice.json")
+    assert Path("choice.json").read_bytes() == before
+
+    second = run(collector_cli.main, *confirming)
+    assert second.exit_code == 0, second.output
+    assert "warning: this is look 2 at the test documents" in second.stderr
+    said = done(reporter_cli.main, "summary", "runs", *campaign)
+    assert "Not an independent confirmation: the test documents were looked at 2 times" in said
+    assert len(list(Path("runs").glob("*Z-*.texts.jsonl"))) == 3
+
+
+def test_a_choice_that_fails_on_test_documents_is_said_to_be_not_confirmed_and_an_edited_choice_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen_trial(tmp_path / "trial", monkeypatch, wrong_on_test=2)
+    choice = Path("choice.json").read_text()
+    Path("edited.json").write_text(choice.replace('"variant": "bf16"', '"variant": "fp32"'))
+    edited = run(collector_cli.main, "confirm", "protocol.toml", "--choice", "edited.json", "--out", "runs")
+    assert edited.exit_code == 2
+    assert "edited.json was edited after it was written" in edited.stderr
+    assert len(list(Path("runs").glob("*.texts.jsonl"))) == 1
+    done(collector_cli.main, "confirm", "protocol.toml", "--choice", "choice.json", "--out", "runs", "--device", "cpu")
+    said = done(reporter_cli.main, "summary", "runs", "--campaign", "campaign.toml")
+    assert "NOT CONFIRMED. On the 10 test documents, which had no part in the choice, Our bf16 lost 2" in said
+    assert "run Our bf16: 100.00 EUR net" in said.replace("\u00a0", " ")
+    done(reporter_cli.main, "html", "runs", "--campaign", "campaign.toml", "-o", "dossier.html")
+    page = Path("dossier.html").read_text(encoding="utf-8")
+    assert "Recommended by validation, not confirmed" in page
