@@ -66,7 +66,11 @@ class Task(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Workload(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The documents: a JSON-lines file beside the protocol, who permits its use, how expected values were reviewed."""
+    """The documents, who permits their use, how expected values were reviewed.
+
+    `documents` is a JSON-lines file, a CSV file or a folder of texts with its sheet; the path starts at the protocol's
+    folder.
+    """
 
     documents: Label
     permission: Label

@@ -261,7 +261,7 @@ def test_a_folder_of_questions_gets_a_column_for_the_answers_and_rankings_get_no
         done = CliRunner().invoke(main, ["init", str(tmp_path / kind), "--kind", kind, "--from", str(source)])
         assert done.exit_code == code, done.output
     assert list(sheet(tmp_path / "answers")[0])[-2:] == ["answers", "tolerance"]
-    assert "unlabelled" in rules(tmp_path / "answers")
+    assert rules(tmp_path / "answers") == ["unlabelled", "missing-permission", "missing-review"]
     label(tmp_path / "answers", {"answers": "4 | four"})
     assert rules(tmp_path / "answers") == ["missing-permission", "missing-review"]
     assert "JSON-lines" in done.stderr
