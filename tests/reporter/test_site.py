@@ -16,13 +16,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from collector.contract.errors import DossierError, MissingDependency
 from reporter import cli, site
+from reporter.dossier import Confirmation, Sentence
 from reporter.markdown_blocks import blocks, title_of
 from reporter.site import campaign_folders, slugs, write_site
+from reporter.site_pages import Entry, index_page
+from reporter.wording import sentence
 
 Kit = Any
 SALT_HEX = bytes(range(32)).hex()
@@ -124,15 +128,16 @@ def test_every_link_of_every_page_leads_to_a_file_and_to_an_id_of_the_site(publi
         "about-samples.html", "first-trial/index.html", "index.html", "second/index.html",
     ]  # fmt: skip
     reached = set()
+    read = {path: page(path) for path in pages}
     for path in pages:
-        for link in page(path).links:
+        for link in read[path].links:
             assert "://" not in link, (path, link)
             assert not link.startswith("/"), (path, link)
             place, anchor = urldefrag(link)
             target = (path.parent / unquote(place)).resolve() if place else path
             assert target.is_relative_to(public), (path, link)
             assert target.is_file(), (path, link)
-            assert not anchor or anchor in page(target).ids, (path, link)
+            assert not anchor or anchor in read[target].ids, (path, link)
             reached.add(target)
     for sheet in public.glob("assets/*.css"):
         for url in re.findall(r'url\("?([^")]+)', sheet.read_text(encoding="utf-8")):
@@ -173,6 +178,26 @@ def test_the_index_names_question_date_machine_configurations_and_verdict_of_eac
         assert text in index.text, text
     assert "2\u00a0January\u00a02026" in index.text
     assert index.text.index("SD-s") < index.text.index("SD-F"), "the newest stands first"
+
+
+def test_the_index_says_what_the_test_documents_did_to_a_recommendation(decide: Any, campaign_text: Any) -> None:
+    text = campaign_text.candidate("CPU bf16", "bf16", "cheap").offer("cheap", {3: "100.00"})
+    dossier = decide("plain", text.write())
+
+    def shown(status: Any, verdict: Sentence | None) -> str:
+        found = msgspec.structs.replace(
+            dossier, confirmation=Confirmation(status=status, verdict=verdict, look_count=1)
+        )  # fmt: skip
+        entry = Entry("a", "a", found, 4, None, None)
+        return " ".join(Links(index_page([entry], about=[], lang="en", assets="assets")).text.split())
+
+    refuted = shown("not_confirmed", sentence("not_confirmed_failed_unknown", label="CPU bf16"))
+    assert "Recommended by validation, not confirmed" in refuted
+    assert refuted.index("NOT CONFIRMED.") < refuted.index("Rent Example CPU")
+    open_yet = shown("not_finished", sentence("not_finished"))
+    assert "Recommendation Rent Example CPU" in open_yet
+    assert "Not confirmed yet: the run on the test documents is not finished." in open_yet
+    assert "onfirmed" not in shown("no_test_documents", None)
 
 
 def test_pages_have_one_main_landmark_one_title_ordered_headings_captions_and_no_script(public: Path) -> None:
