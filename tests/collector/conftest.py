@@ -216,7 +216,7 @@ class Trial:
 
     def setup(self, label: str) -> EngineSetup:
         lock, protocol = self.frozen.lock, self.frozen.protocol
-        variant = next(v for v in lock.plan.variants if v.name == label.split("/")[0])
+        variant = next(v for v in lock.plan.variants if v.name == label.split("/")[0].split("~")[0])
         return EngineSetup(
             base_dir=str(self.folder), model=protocol.model, engine=protocol.engine, variant=variant,
             generation=lock.trial.generation, limits=lock.trial.limits, device="cpu", pass_label=label,

@@ -107,8 +107,8 @@ def test_a_batched_pass_counts_rows_and_steps_and_stamps_each_row(run: Callable[
     assert (alone.live_row_histogram, alone.live_row_steps) == ({"1": 11}, 11)
 
 
-def test_rows_that_the_script_fails_and_prompts_that_are_too_long_hold_up_no_batch(run: Callable[..., Ran]) -> None:
-    script = {**SCRIPT, "documents": {"d1": {"failure_cause": "connection"}}, "context_limit_tokens": 400}
+def test_a_row_that_fails_alone_holds_up_no_batch_and_has_no_live_row(run: Callable[..., Ran]) -> None:
+    script = {**SCRIPT, "documents": {"d1": {"failure_cause": "connection"}}}
     _, records = run(script, sizes=(2,), documents=5)
     requests = [r for r in of_batch(records, 2, Request) if r.phase == "measure"]
     assert {r.document_id: r.request_outcome for r in requests}["d1"] == "failed"

@@ -53,13 +53,25 @@ def test_a_run_prints_where_its_records_are_on_stdout_and_progress_on_stderr(mak
     assert "pass 2 of 3: fp32/2/1, reference repeat: completed" in result.stderr
 
 
+def test_one_series_is_run_alone_in_real_workers_and_leaves_the_file_open(make_trial: Callable[..., Any]) -> None:
+    trial = make_trial(documents=4, edit=lambda text: f"{text}\nbatches = [2, 4]\n")
+    result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--series", "batch")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[1:3] == ["fp32~b2/1/1: completed", "fp32~b4/1/1: completed"]
+    assert result.stdout.splitlines()[3].startswith("open; continue with --resume")
+    unknown = invoke("run", trial.protocol, "--out", trial.out, "--series", "weather")
+    assert (unknown.exit_code, "'weather' is not one of" in unknown.stderr) == (2, True)
+    empty = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--series", "cache")
+    assert (empty.exit_code, "no pass of the series cache" in empty.stderr) == (2, True)
+
+
 def test_the_result_as_json_says_the_same(make_trial: Callable[..., Any]) -> None:
     trial = make_trial(documents=2)
     result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--variant", "bf16", "--json")
     found = json.loads(result.stdout)
     assert Path(found["path"]).parent == trial.out
     assert (found["head_digest"], found["stopped_by"]) == (None, None)
-    assert found["passes"] == [{"label": "bf16/1/1", "outcome": "completed", "cause": None}]
+    assert found["passes"] == [{"label": "bf16/1/1", "outcome": "completed", "cause": None, "phase": None}]
 
 
 def test_a_failed_pass_gives_exit_code_5_after_the_other_passes_ran(make_trial: Callable[..., Any]) -> None:

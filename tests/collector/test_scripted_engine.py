@@ -155,3 +155,79 @@ def test_a_protocol_without_a_script_is_refused(make_trial: Callable[..., Any]) 
     bare = msgspec.structs.replace(setup, engine=msgspec.structs.replace(setup.engine, script=None))
     with pytest.raises(Refused, match="has no script"):
         script_path(bare)
+
+
+# batches
+
+
+def batch(engine: ScriptedEngine, size: int, **texts: str) -> dict[str, Answer]:
+    prompts = [Prompt(document_id=name, system="", user=text) for name, text in texts.items()]
+    found = list(engine.answers(engine.encode(prompts), "measure", size))
+    assert len(found) == len(texts)
+    return {answer.prompt.document_id: answer for answer in found}
+
+
+def test_neighbours_in_prompt_length_share_a_batch_and_its_padding_is_counted(make_trial: Callable[..., Any]) -> None:
+    engine = engine_of(make_trial(documents=5), "fp32~b2/1/1")
+    found = batch(engine, 2, d0="w w w w w", d1="w", d2="w w w w", d3="w w", d4="w w w")
+    assert {name: (a.batch_number, a.batch_row, a.padding_tokens) for name, a in found.items()} == {
+        "d0": (0, 1, 0), "d2": (0, 0, 1), "d1": (1, 0, 0), "d3": (2, 0, 1), "d4": (2, 1, 0),
+    }  # fmt: skip
+
+
+def test_a_step_lasts_as_long_as_the_slowest_row_that_still_generates(make_trial: Callable[..., Any]) -> None:
+    """d0 is slow and ends after two tokens; from then on d1 sets the pace."""
+    documents = {
+        "d0": {"first_token_ms": 5, "gap_ms": 7, "output_tokens": 2},
+        "d1": {"first_token_ms": 3, "gap_ms": 1, "output_tokens": 4},
+    }
+    found = batch(engine_of(make_trial({"documents": documents}), "fp32~b2/1/1"), 2, d0="w", d1="w")
+    assert [(a.first_token_ns, a.last_token_ns, a.done_ns) for a in found.values()] == [
+        (5 * MS, 12 * MS, 14 * MS), (5 * MS, 14 * MS, 14 * MS),
+    ]  # fmt: skip
+    assert found["d1"].gaps_ns == [7 * MS, 1 * MS, 1 * MS]
+
+
+def test_a_batch_over_its_time_limit_fails_the_rows_that_still_generate(make_trial: Callable[..., Any]) -> None:
+    documents = {"d0": {"output_tokens": 1}, "d1": {"output_tokens": 9}}
+    script = {"defaults": {"first_token_ms": 400, "gap_ms": 400}, "documents": documents}
+    engine = engine_of(make_trial(script, limits="request_s = 1.0"), "fp32~b2/1/1")
+    found = batch(engine, 2, d0="w", d1="w")
+    assert {name: (a.request_outcome, a.output_tokens, a.finish_reason) for name, a in found.items()} == {
+        "d0": ("completed", 1, "end_token"), "d1": ("failed", 2, "timeout"),
+    }  # fmt: skip
+
+
+def test_rows_that_fail_or_do_not_fit_generate_nothing_and_hold_up_no_other(make_trial: Callable[..., Any]) -> None:
+    script = {"context_limit_tokens": 24, "documents": {"d1": {"failure_cause": "engine_error", "gap_ms": 900}}}
+    found = batch(engine_of(make_trial(script), "fp32~b4/1/1"), 4, d0="w", d1="w", d2="w " * 9, d3="w")
+    assert {name: (a.request_outcome, a.batch_row, a.sent_ns) for name, a in found.items()} == {
+        "d0": ("completed", 0, 0), "d1": ("failed", 1, 0), "d2": ("too_long", 0, None), "d3": ("completed", 2, 0),
+    }  # fmt: skip
+    assert found["d3"].done_ns == 0
+
+
+def test_labels_with_a_batch_are_addressed_apart_and_together(make_trial: Callable[..., Any]) -> None:
+    passes = [
+        {"match": "fp32~b4/*", "defaults": {"text": "four"}},
+        {"match": "fp32~b*", "defaults": {"text": "any batch"}},
+        {"match": "fp32/*", "defaults": {"text": "alone"}},
+    ]
+    trial = make_trial({"passes": passes})
+    labels = ("fp32~b4/1/1", "fp32~b8/1/1", "fp32/1/1")
+    said = [answers(engine_of(trial, label), "d0")[0].text for label in labels]
+    assert said == ["four", "any batch", "alone"]
+
+
+def test_an_answer_may_change_in_a_batch(make_trial: Callable[..., Any]) -> None:
+    engine = engine_of(make_trial({"documents": {"d0": {"text": "one two", "text_in_batch": "one"}}}), "fp32~b2/1/1")
+    assert answers(engine, "d0")[0].text == "one two"
+    assert batch(engine, 2, d0="w", d1="w")["d0"].text == "one"
+
+
+def test_an_event_of_a_phase_happens_once_however_often_answers_are_asked_for(make_trial: Callable[..., Any]) -> None:
+    events = [{"at": "measure", "do": "raise", "exception": "OSError"}]
+    engine = engine_of(make_trial({"passes": [{"match": "*", "events": events}]}))
+    with pytest.raises(OSError, match="scripted"):
+        answers(engine, "d0")
+    assert answers(engine, "d0")[0].request_outcome == "completed"
