@@ -116,7 +116,7 @@ def _cards() -> list[str]:
     """Return the cards that the CUDA driver shows to this process."""
     if not nvidia.has_cuda():
         return []
-    count = next(index for index in range(_CARDS_AT_MOST + 1) if nvidia.driver_facts(index) is None)
+    count = next((index for index in range(_CARDS_AT_MOST) if nvidia.driver_facts(index) is None), _CARDS_AT_MOST)
     return [f"cuda:{index}" for index in range(count)]
 
 

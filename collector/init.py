@@ -11,8 +11,9 @@ from pathlib import Path
 import msgspec
 
 from collector.contract.errors import DossierError
-from collector.contract.protocol import DocumentLine
+from collector.contract.protocol import DocumentLine, Model
 from collector.corpus_statistics import corpus_page
+from collector.model_folder import require_model_folder
 from collector.starter import CORPUS_TITLES, KINDS, starter_documents, starter_text
 
 FILES = ("protocol.toml", "campaign.toml", "documents.jsonl", "corpus.md")
@@ -86,10 +87,14 @@ def corpus_text(kind: str, documents: str) -> str:
 
 
 def protocol_text(folder: Path, model: str | None, *, kind: str = "extraction") -> str:
-    """Return the starter's protocol with this model; a folder is written relative to the trial's."""
+    """Return the starter's protocol with this model; a folder is written relative to the trial's.
+
+    Raises DossierError for a path where no folder is.
+    """
     text = starter_text("protocol.toml", kind)
     if model is None:
         return text
+    require_model_folder(Model(id=model), Path())
     name = os.path.relpath(model, folder) if Path(model).is_dir() else model
     return text.replace(_MODEL_LINE, f"id = {json.dumps(name, ensure_ascii=False)}")
 

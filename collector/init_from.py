@@ -121,7 +121,7 @@ def _folder(source: Path, task: Task) -> OwnDocuments:
 def _sheet(source: Path) -> OwnDocuments:
     documents = read_documents(source)
     table = read_sheet(source, source.read_bytes())
-    if not table.header:
+    if table.findings:  # what cannot be read could not be copied either
         raise Refused(table.findings)
     content, texts = source.read_bytes(), dict[str, Path]()
     if "file" in table.header:

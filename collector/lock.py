@@ -123,13 +123,14 @@ def expected_hmac(salt: bytes, document: DocumentLine) -> str:
 
 def read_lock(path: Path) -> Lock:
     """Return a lock whose two digests agree with what it holds. Raises Refused otherwise."""
-    next_step = "run `collector freeze` again, or copy the lock again from the machine that froze the protocol"
+    command = f"`collector freeze {path.with_name(path.name.removesuffix('.lock.json') + '.toml')}`"
+    next_step = f"run {command} again, or copy the lock again from the machine that froze the protocol"
     try:
         text = path.read_bytes()
         lock = msgspec.json.decode(text, type=Lock)
     except FileNotFoundError:
         message = "the protocol is not frozen: there is no lock"
-        raise Refused([Finding(path, None, "lock", message, "run `collector freeze` first")]) from None
+        raise Refused([Finding(path, None, "lock", message, f"run {command} first")]) from None
     except (OSError, UnicodeDecodeError, msgspec.DecodeError) as error:
         raise Refused([Finding(path, None, "lock", f"the lock cannot be read: {error}", next_step)]) from None
     digests = lock_digests(text)

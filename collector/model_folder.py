@@ -45,4 +45,5 @@ def next_step(folder: Path) -> str:
         beside = []
     if meant := nearest(folder.name, sorted(beside)):
         return f"did you mean {meant!r} in the same folder?"
-    return "correct the path (it starts at the protocol's folder), or write a Hugging Face id such as org/model"
+    where = "in a protocol it starts at the protocol's folder"
+    return f"correct the path ({where}), or write a Hugging Face id such as org/model"

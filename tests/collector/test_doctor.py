@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
 import importlib.util
 import json
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
@@ -18,8 +20,9 @@ from collector.cli import main
 from collector.contention import BusyReport
 from collector.doctor import examine_machine
 from collector.doctor_text import report_lines
-from collector.environment import detect
+from collector.environment import Detected, detect
 from collector.installed import extras, fits
+from collector.nvidia import DriverFacts
 
 
 @pytest.fixture
@@ -150,6 +153,33 @@ def test_a_busy_machine_is_told_with_its_culprits(fixed_machine: Any, tmp_path: 
     lines = list(report_lines(examine_machine(tmp_path, machine=fixed_machine)))
     assert "  busy: others use 90%" in lines
     assert "    stop before measuring: make (process 7)" in lines
+
+
+def test_a_card_that_this_torch_cannot_use_is_told_and_scopes_that_nobody_can_read_say_why(
+    monkeypatch: pytest.MonkeyPatch, fixed_machine: Any, tmp_path: Path
+) -> None:
+    """One card by the driver, no NVML, and the torch of this machine."""
+    torch = importlib.metadata.version("torch")
+    if "+cpu" not in torch:
+        pytest.skip(f"torch {torch} is no CPU build")
+    facts = DriverFacts("GPU-1", "Example Card", 80 * 2**30, "9.0")
+    monkeypatch.setattr("collector.nvidia.has_cuda", lambda: True)
+    monkeypatch.setattr("collector.nvidia.driver_facts", lambda ordinal: facts if ordinal == 0 else None)
+    monkeypatch.setattr("collector.nvidia.import_module", lambda name: importlib.import_module("no_such_nvml"))
+
+    def detect_card(device: str, *, threads: int | None) -> Detected:
+        environment, (found,) = type(fixed_machine).detect(fixed_machine, device, threads=threads)
+        is_card = device.startswith("cuda")
+        environment = msgspec.structs.replace(environment, packages={"torch": torch})
+        kind: Any = "cuda" if is_card else "cpu"
+        return Detected(environment, [msgspec.structs.replace(found, device_kind=kind)])
+
+    monkeypatch.setattr(fixed_machine, "detect", detect_card, raising=False)
+    report = examine_machine(tmp_path, machine=fixed_machine)
+    lines = list(report_lines(report))
+    assert [device.device_id for device in report.devices] == ["cpu", "cuda:0"]
+    assert "  cuda:0, device: cannot be read (unsupported)" in lines
+    assert f"  cuda:0 is there and would not be used: torch {torch} is built without CUDA" in lines
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,9 @@ def test_a_csv_file_is_taken_over_with_the_texts_that_it_names(tmp_path: Path) -
     assert rules(tmp_path / "trial") == []
     loaded = load_protocol(tmp_path / "trial" / "protocol.toml")
     assert [one.text for one in loaded.documents] == ["Bill A", "Bill B"]
+    (source / "labels.csv").write_text('id,role,file,expected.due\na,test,b.txt,null\nb,test,"b.txt,null\n')
+    with pytest.raises(Refused, match="never closed"):
+        write(tmp_path / "other", source / "labels.csv", **SPOKEN_FOR)
     (source / "labels.csv").write_text("id,role,file,expected.due\na,test,in/gone.txt,null\n")
     with pytest.raises(Refused, match=r"in/gone\.txt"):
         write(tmp_path / "other", source / "labels.csv", **SPOKEN_FOR)
@@ -272,3 +275,11 @@ def test_statements_without_documents_are_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["init", str(tmp_path / "t"), "--permission", "me"])
     assert result.exit_code == 2
     assert "--from" in result.stderr
+
+
+def test_a_model_folder_that_does_not_exist_is_refused_and_nothing_written(tmp_path: Path) -> None:
+    for more in ([], ["--from", str(texts(tmp_path / "bills"))]):
+        done = CliRunner().invoke(main, ["init", str(tmp_path / "t"), "--model", str(tmp_path / "no" / "model"), *more])
+        assert done.exit_code == 2
+        assert "does not exist" in done.stderr
+        assert not (tmp_path / "t").exists()

@@ -486,12 +486,12 @@ def test_a_tokenizer_that_is_not_there_is_a_finding_and_no_crash(trial: Trial) -
 @pytest.mark.parametrize(
     ("model_id", "step"),
     [
-        ("./no-such-folder", "starts at the protocol's folder"),
-        ("~/no-such-folder", "starts at the protocol's folder"),
-        ("/no/such/folder", "starts at the protocol's folder"),
-        ("../cache/no/such", "starts at the protocol's folder"),
-        ("a/b/c", "starts at the protocol's folder"),
-        ("C:\\\\xyz\\\\w", "starts at the protocol's folder"),
+        ("./no-such-folder", "it starts at the protocol's folder"),
+        ("~/no-such-folder", "it starts at the protocol's folder"),
+        ("/no/such/folder", "it starts at the protocol's folder"),
+        ("../cache/no/such", "it starts at the protocol's folder"),
+        ("a/b/c", "it starts at the protocol's folder"),
+        ("C:\\\\xyz\\\\w", "it starts at the protocol's folder"),
         ("models/smal", "did you mean 'small' in the same folder?"),
     ],
 )
