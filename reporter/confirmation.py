@@ -101,6 +101,8 @@ def _put_table(book: Book, tested: Sequence[Standing], selection: Selection) -> 
             "variant": after.variant, "device": after.device, "state": standing.state,
             "is_recommended": "yes" if selection.winner and selection.winner.key == standing.key else "no",
         }  # fmt: skip
+        if after.peak is not None:
+            labels["peak_scope"] = after.peak.peak.memory_scope
         rows.append(row(standing.key, labels, cells, _said(standing)))
     book.put("confirmation", "one row per configuration that was put to the test documents", rows)
 

@@ -26,6 +26,8 @@ def would_change(case: Case) -> list[Sentence]:
 
 
 def _from_winner(case: Case, winner: Standing) -> Iterator[Sentence]:
+    if case.is_refuted or case.look_count > 1:
+        yield sentence("change_test_documents")
     yield from _runner_up_price(case)
     yield from _volume(case, winner)
     yield from _margin(case, winner)

@@ -327,6 +327,7 @@ WOULD_CHANGE = {
     "change_tie": say("A tie width under {tie}: {label} would then be best alone."),
     "change_failure": say("A run of {label} that ends: it failed ({cause})."),
     "change_reference": say("A completed run of the reference."),
+    "change_test_documents": say("New test documents in a new protocol, and a choice that they confirm."),
     "change_records": say("The record files as they were written, in place of the changed ones."),
     "change_interval": say('A protocol that decides by rule (decide_by = "rule"), frozen anew.'),
 }

@@ -104,6 +104,8 @@ def test_a_choice_that_fails_on_test_documents_is_refuted_and_still_the_choice_o
     assert (first.labels["status"], said(dossier, first.sentences[0])) == (
         "recommended", "recommended by validation, not confirmed on test",
     )  # fmt: skip
+    change = "New test documents in a new protocol, and a choice that they confirm."
+    assert said(dossier, dossier.decision.would_change[0]) == change
     reasons = [said(dossier, reason) for reason in dossier.decision.reasons]
     assert any(reason.startswith("On validation it met every rule: 20 of 24") for reason in reasons)
 
