@@ -7,7 +7,7 @@ from .charts import ChartMaker
 from .dossier import Figure, Row
 from .drawing import Bar, Mark, Note
 from .figure_text import Scale, scale_of
-from .svg import ACCENT, GROUND, QUIET, RULE, WARNING
+from .svg import ACCENT, QUIET, RULE, WARNING
 from .translate import N_, NO_BREAK
 
 ROW = 17.0
@@ -85,7 +85,7 @@ class SeriesCharts:
         plain = {r.labels["storage_dtype"] for r in next(iter(groups.values()))}
 
         def draw(is_narrow: bool) -> str:
-            board = Board(self.tr, is_narrow=is_narrow, label_width=label_width(list(groups)), right_room=10)
+            board = Board(self.tr, is_narrow=is_narrow, label_width=label_width(list(groups)), right_room=90)
             y = 22.0 + (18 if is_narrow else 0)
             for label, rows in groups.items():
                 board.row_label(y - (13 if is_narrow else 0), label)
@@ -100,26 +100,29 @@ class SeriesCharts:
 
     def _segments(self, board: Board, y: float, rows: list[Row], scale: Scale, *, top: float, plain: set[str]) -> None:
         """Draw one bar of parts; a part is named above where its name has room."""
-        at = 0.0
+        at, gap = 0.0, top / board.width
         for index, row in enumerate(rows):
             size = self._bytes(row) / scale.divisor
             is_plain = row.labels["storage_dtype"] in plain
             colour = (QUIET, RULE)[index % 2] if is_plain else ACCENT
-            board.bars.append(Bar(y, at, at + size, colour, 11.0))
-            if at:
-                board.marks.append(Mark(y, at, GROUND, "stroke"))
-            pixels = size / top * board.width
-            words = next((w for w in self._names(row, scale) if len(w) * 5.4 <= pixels), "")
+            if size > 2 * gap:
+                board.bars.append(Bar(y, at, at + size - gap, colour, 11.0))
+            pixels = size / gap
+            words = next((w for w in self._names(row, scale) if len(w) * 5.2 <= pixels), "")
             if words:
                 board.notes.append(Note(y, words, x=at, dx=1, dy=-13))
             at += size
+        coloured = sorted({r.labels["storage_dtype"] for r in rows} - plain)
+        if coloured:
+            words = self.maker.tell(N_("coloured: %(types)s"), types=", ".join(coloured))
+            board.notes.append(Note(y, words, x=at, dx=6, colour=QUIET))
 
     def _names(self, row: Row, scale: Scale) -> list[str]:
         """Return what a part may be called, the longest first."""
         group, dtype = self.text.word(row.labels["module_group"]), row.labels["storage_dtype"]
         figure = self.maker.figure(row, "tensor_bytes")
         size = self.text.value(figure, scale) if figure else ""
-        return [f"{group} {dtype} {size}", f"{group} {dtype}", group, dtype]
+        return [f"{group} {dtype} {size}", f"{group} {dtype}", f"{group} {size}", group]
 
     def _part(self, row: Row, scale: Scale) -> str:
         figure = self.maker.figure(row, "tensor_bytes")

@@ -26,8 +26,8 @@ BATCHES: dict[str, Wording] = {
 
 WEIGHTS: dict[str, Wording] = {
     "weights_claim_wrong": say(
-        "The library's own footprint method says {claimed}; the tensors, found one by one, take {bytes}: wrong by "
-        "factor {factor}."
+        "{label}: the library's own footprint method says {claimed}; the tensors, found one by one, take {bytes}: "
+        "wrong by factor {factor}."
     ),
     "weights_against": say(
         "{label}, {bits} bits by name, takes {bytes} for its weights: {share} of {reference}, where the bits alone "

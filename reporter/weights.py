@@ -94,7 +94,7 @@ def _claim(book: Book, variant: Row) -> Iterator[Sentence]:
     own, claimed = _number(book.figure(variant, "weight_bytes")), _number(book.figure(variant, "claimed_weight_bytes"))
     if own and claimed and abs(claimed - own) * 100 > CLAIM_TOLERANCE_PERCENT * own:
         yield sentence(
-            "weights_claim_wrong", claimed=ref(variant.cells["claimed_weight_bytes"]),
+            "weights_claim_wrong", label=variant.labels["label"], claimed=ref(variant.cells["claimed_weight_bytes"]),
             bytes=ref(variant.cells["weight_bytes"]), factor=ref(f"variants/{variant.key}/claimed_factor"),
         )  # fmt: skip
 
