@@ -159,7 +159,8 @@ def _quality(winner: Standing, *, is_refuted: bool) -> Sentence:
         plain = "reason_quality_validation" if is_refuted else "reason_quality"
         return sentence(plain, accepted=accepted, documents=documents)
     return sentence(
-        "reason_quality_lost_validation" if is_refuted else "reason_quality_lost", accepted=accepted, documents=documents,
+        "reason_quality_lost_validation" if is_refuted else "reason_quality_lost",
+        accepted=accepted, documents=documents,
         lost=ref(gate_figure(winner.key, loss, "counted")), allowed=ref(gate_figure(winner.key, loss, "limit")),
     )  # fmt: skip
 
