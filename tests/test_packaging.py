@@ -43,8 +43,8 @@ def test_sdist_holds_sources_and_data_and_nothing_else(built: Path) -> None:
     with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         tops = {name.split("/")[1] for name in archive.getnames() if "/" in name}
     assert tops == {
-        "collector", "reporter", "schemas", "templates", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml",
-        "PKG-INFO", ".gitignore",
+        "collector", "reporter", "schemas", "templates", "README.md", "GLOSSARY.md", "CHANGELOG.md", "LICENSE",
+        "pyproject.toml", "PKG-INFO", ".gitignore",
     }  # fmt: skip
 
 

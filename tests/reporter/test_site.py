@@ -26,6 +26,7 @@ from reporter.dossier import Confirmation, Sentence
 from reporter.markdown_blocks import blocks, title_of
 from reporter.site import campaign_folders, slugs, write_site
 from reporter.site_pages import Entry, index_page
+from reporter.translate import PSEUDO_LANGUAGE
 from reporter.wording import sentence
 
 Kit = Any
@@ -198,6 +199,23 @@ def test_the_index_says_what_the_test_documents_did_to_a_recommendation(decide: 
     assert "Recommendation Rent Example CPU" in open_yet
     assert "Not confirmed yet: the run on the test documents is not finished." in open_yet
     assert "onfirmed" not in shown("no_test_documents", None)
+
+
+def test_the_index_leaves_no_english_in_another_language(decide: Any, campaign_text: Any) -> None:
+    text = campaign_text.candidate("CPU bf16", "bf16", "cheap").offer("cheap", {3: "100.00"}, basis="example")
+    entries = [
+        Entry("a", "a", decide("plain", text.write()), 4, None, None), Entry("b", "b", None, 0, None, "a problem"),
+    ]  # fmt: skip
+    about = [("about.html", "")]
+
+    def english(lang: str) -> set[str]:
+        html = index_page(entries, about=about, lang=lang, assets="assets")
+        html = re.sub(r'<(bdi|p)[^>]* translate="no">.*?</\1>', "", html, flags=re.DOTALL)
+        shown = Links(re.sub(r'<span class="figure".*?</span>', "", html)).text
+        return set(re.findall(r"(?<![\w.])[A-Za-z]{3,}(?!\w)", shown))
+
+    assert {"Recommendation", "Configurations", "campaign"} <= english("en"), "the finder sees English"
+    assert english(PSEUDO_LANGUAGE) <= {"January", "February"}, "dates of the pseudo-language are English"
 
 
 def test_pages_have_one_main_landmark_one_title_ordered_headings_captions_and_no_script(public: Path) -> None:
