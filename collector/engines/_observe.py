@@ -22,6 +22,7 @@ from ._weights import (
     OFFLOADED,
     WeightState,
     linear_words,
+    mapped_file_bytes,
     of_group,
     parameters,
     placement_words,
@@ -141,6 +142,8 @@ def _observed(loaded: Loaded, state: WeightState) -> dict[str, str]:
         facts["ignored_generation_settings"] = ", ".join(f"{name}={value}" for name, value in sorted(ignored.items()))
     if len({each.device_id for each in state.weights.tensors}) > 1:
         facts["weight_placement"] = placement_words(state.weights.tensors)
+    if mapped := mapped_file_bytes():
+        facts["mapped_weight_file_bytes"] = str(mapped)
     method = METHODS.get(loaded.setup.variant.quantization)
     if method is not None:
         facts |= {"linear_weights": linear_words(state), "linear_arithmetic": method.arithmetic}

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import psutil
 
 from collector.probes.weight_bytes import StoredTensor, WeightBytes, weigh
 from collector.probes.weight_formats import WeightFormat, logical_elements, module_format
 
 OFFLOADED = frozenset({"cpu", "disk", "meta"})
 """Places of weights that a card fetches for each use."""
+_WEIGHT_FILES = (".safetensors", ".bin", ".gguf")
 
 
 class WeightState(NamedTuple):
@@ -113,3 +117,18 @@ def placement_words(tensors: Sequence[StoredTensor]) -> str:
             sizes[each.device_id] += each.stored_bytes
     total = sum(sizes.values())
     return ", ".join(f"{device} {100 * size / total:.1f} %" for device, size in sizes.most_common() if total)
+
+
+def mapped_file_bytes() -> int | None:
+    """Return how many bytes of weight files this process holds resident as mapped pages; null where it cannot be read.
+
+    On a processor transformers maps safetensors files, and the mapping stays while one tensor still points into it: a
+    model quantized while loading keeps the unquantized file in its resident size. The system can take such pages back.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        maps = psutil.Process().memory_maps(grouped=True)
+    except (psutil.Error, OSError):
+        return None
+    return sum(int(each.rss) for each in maps if each.path.endswith(_WEIGHT_FILES))

@@ -16,7 +16,7 @@ class WeightFormat(NamedTuple):
     """One module's weights as stored."""
 
     method: str
-    """In the protocol's words where it has some: torchao_int8, bnb_nf4 ...; null methods have no format at all."""
+    """In the protocol's words where it has some: torchao_int8, bnb_nf4 ..."""
     bits: int
     group: int | None
     """Weights that share one scale; null for a scale per row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from collector.contract.protocol import Model, VariantChoice, as_json
 from collector.contract.records import Variant
 from collector.engines import _quantize
 from collector.engines._quantize import METHODS, load_options, require_packages
-from collector.engines._weights import OFFLOADED, placement_words, places_beside, weight_state
+from collector.engines._weights import OFFLOADED, mapped_file_bytes, placement_words, places_beside, weight_state
 from collector.engines.base import EngineSetup, Prompt
 from collector.engines.faults import NotAsRequested
 from collector.engines.transformers_engine import TransformersEngine, create, identity
@@ -296,3 +297,13 @@ def test_b14_part_of_the_weights_on_the_processor_is_flagged_with_its_share(make
     assert places_beside("cuda:0", {"": "cuda:0"}, weigh(model).tensors) == ["cpu"], "by the tensors, whatever it says"
     assert places_beside("cuda:0", {"": "cuda:0"}, layers[2:]) == places_beside("cpu", {"": "cpu"}, layers[:2]) == []
     assert {"cpu", "disk"} <= OFFLOADED
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mapped pages are read from Linux's process files")
+def test_pages_of_the_weight_file_that_stay_mapped_are_told_apart_from_the_weights(make_setup: Maker) -> None:
+    """Resident size does not shrink with quantized weights while the unquantized file stays mapped beside them."""
+    engine = loaded(make_setup("llama", quantization="torchao_int8"))
+    variant, _ = engine.observe("loaded")
+    mapped = int(variant.observed["mapped_weight_file_bytes"])
+    assert mapped > (variant.weight_bytes or 0), "the whole file, embedding and unquantized linear layers"
+    assert mapped_file_bytes()
