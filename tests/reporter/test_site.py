@@ -123,7 +123,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_every_link_of_every_page_leads_to_a_file_and_to_an_id_of_the_site(public: Path) -> None:
+def test_e16_every_link_of_every_page_leads_to_a_file_and_to_an_id_of_the_site(public: Path) -> None:
     pages = sorted(public.rglob("*.html"))
     assert [path.relative_to(public).as_posix() for path in pages] == [
         "about-samples.html", "first-trial/index.html", "index.html", "second/index.html",
@@ -235,7 +235,7 @@ def test_pages_have_one_main_landmark_one_title_ordered_headings_captions_and_no
     assert all(named.get("aria-label") for tag, named in index.elements if tag == "nav")
 
 
-def test_the_same_input_gives_the_same_bytes_and_the_old_site_is_replaced_whole(
+def test_e13_the_same_input_gives_the_same_bytes_and_the_old_site_is_replaced_whole(
     public: Path, samples: Path, tmp_path: Path
 ) -> None:
     before = files(public)
@@ -270,7 +270,7 @@ def test_no_text_document_or_salt_reaches_the_site_unless_texts_are_asked_for(
     assert not [name for name, held in opened.items() if SALT_HEX.encode() in held and "texts" not in name]
 
 
-def test_a_campaign_that_cannot_be_read_is_listed_with_its_fault_and_the_others_are_built(
+def test_e23_a_campaign_that_cannot_be_read_is_listed_with_its_fault_and_the_others_are_built(
     samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(site, "write_pdf", no_pdf)
@@ -392,7 +392,7 @@ def served(public: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["index.html", "second/index.html"])
-def test_a_browser_opens_the_site_under_a_sub_path_and_asks_for_nothing_else(
+def test_e16_a_browser_opens_the_site_under_a_sub_path_and_asks_for_nothing_else(
     served: tuple[str, list[tuple[str, int]]], tmp_path: Path, name: str
 ) -> None:
     browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
