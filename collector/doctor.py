@@ -193,7 +193,7 @@ def _model(loaded: LoadedProtocol) -> ModelState:
     if folder is None:
         return ModelState(model.id, None, None, None)
     total = sum(path.stat().st_size for path in artefact_files(folder, artefact.gguf_file))
-    return ModelState(model.id, str(folder), total, None)
+    return ModelState(model.id, str(folder.resolve()), total, None)
 
 
 def _not_checked(environment: Environment, devices: list[Device], first: str) -> list[str]:

@@ -16,6 +16,9 @@ from collector.protocol_file import LoadedProtocol, ProtocolParts, load_protocol
 from collector.protocol_rules import protocol_findings
 from collector.variant_rules import package_findings, quantization_findings
 
+_TOLD_OF_SHEETS = ("expected-missing", "expected-unknown-field", "candidates", "no-relevant-candidate")
+"""A sheet has said already, once for a whole column or file: what is not labelled, no field, or not for a CSV file."""
+
 
 class CheckReport(NamedTuple):
     """What was looked at. Token counts are null where they were not asked for or the engine does not know them."""
@@ -70,8 +73,7 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
     if parts.documents is not None:
         task = parts.protocol.task if parts.protocol is not None else None
         found = document_findings(parts.documents.path, parts.documents.entries, task)
-        # A sheet has said already, once for a whole column or sheet, what is not labelled and what is no field.
-        told = ("expected-missing", "expected-unknown-field") if parts.documents.is_sheet else ()
+        told = _TOLD_OF_SHEETS if parts.documents.is_sheet else ()
         findings += [finding for finding in found if finding.rule not in told]
     return findings
 

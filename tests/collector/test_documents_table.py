@@ -20,6 +20,7 @@ from collector.contract.protocol import FieldRule, Task
 from collector.documents import DocumentsFile, read_documents
 from collector.documents_table import cell_of
 from collector.freeze import freeze
+from collector.protocol_check import check_protocol
 
 TASK = Task(
     kind="extraction",
@@ -269,6 +270,18 @@ def test_a_file_that_is_absent_absolute_blank_or_no_text_is_a_fault_of_its_recor
     assert "absolute path" in found.findings[1].message
     assert "PDF" in found.findings[3].message
     assert "documents.csv line 6" in found.findings[4].message
+
+
+def test_a_ranking_in_a_csv_file_is_refused_once_and_sent_to_json_lines(tmp_path: Path) -> None:
+    text = PROTOCOL.replace("DOCUMENTS", "d.csv").replace('"extraction"', '"ranking"')
+    head, _, rest = text.partition("[[task.field]]")
+    text = (head + rest[rest.index("[workload]") :]).replace("{document}", "{document} {candidates}")
+    (tmp_path / "protocol.toml").write_text(text)
+    (tmp_path / "script.json").write_text('{"script_format": 1}')
+    (tmp_path / "d.csv").write_text("id,role,text\na,validation,one\nb,test,two\n")
+    (finding,) = check_protocol(tmp_path / "protocol.toml")
+    assert (finding.rule, finding.file.name) == ("ranking-format", "protocol.toml")
+    assert "JSON-lines" in finding.next_step
 
 
 def test_a_folder_is_read_by_its_sheet_and_texts_that_it_does_not_name_are_told(tmp_path: Path) -> None:
