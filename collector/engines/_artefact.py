@@ -123,13 +123,8 @@ def _write_whole(path: Path, text: str) -> None:
     os.replace(stream.name, path)
 
 
-def origin_words(
-    setup: EngineSetup, folder: Path | None, *, is_dequantized: bool, quantized_to: str | None = None
-) -> str | None:
-    """Return how the weights came to be: origin.json, the GGUF file's formats, the protocol's words, then the load.
-
-    quantized_to: the method that this very load applied to what the files hold.
-    """
+def origin_words(setup: EngineSetup, folder: Path | None, *, is_dequantized: bool) -> str | None:
+    """Return how the weights came to be: the folder's origin.json, the GGUF file's formats, the protocol's words."""
     words = []
     if folder is not None:
         words += _written_origin(folder)
@@ -140,8 +135,6 @@ def origin_words(
             )
     if setup.model.origin is not None and setup.model.origin not in words:
         words.append(f"the protocol says: {setup.model.origin}" if words else setup.model.origin)
-    if quantized_to is not None:
-        words.append(f"quantized to {quantized_to} while loading, without calibration data")
     return "; ".join(words) or None
 
 

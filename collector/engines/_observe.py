@@ -74,9 +74,7 @@ def observe(
         model_revision=getattr(model.config, "_commit_hash", None) or setup.model.revision,
         requested=_requested(setup),
         observed=observed,
-        origin=origin_words(
-            setup, folder, is_dequantized=state.is_dense, quantized_to=_quantized_while_loading(setup)
-        ),
+        origin=origin_words(setup, folder, is_dequantized=state.is_dense),
         quantization_method=state.method,
         quantization_bits=main.bits if main else None,
         quantization_group=main.group if main else None,
@@ -144,10 +142,12 @@ def _observed(loaded: Loaded, state: WeightState) -> dict[str, str]:
         facts["weight_placement"] = placement_words(state.weights.tensors)
     if mapped := mapped_file_bytes():
         facts["mapped_weight_file_bytes"] = str(mapped)
-    method = METHODS.get(loaded.setup.variant.quantization)
+    asked = loaded.setup.variant.quantization
+    method = METHODS.get(asked)
     if method is not None:
         facts |= {"linear_weights": linear_words(state), "linear_arithmetic": method.arithmetic}
         facts["quantization_config"] = _plain_config(model)
+        facts["quantized"] = "in the file" if asked == "gguf" else "while loading, without calibration data"
     imported = [
         each for each in ("torch", "transformers", "accelerate", "safetensors", "tokenizers") if each in sys.modules
     ]
@@ -155,11 +155,6 @@ def _observed(loaded: Loaded, state: WeightState) -> dict[str, str]:
         with contextlib.suppress(PackageNotFoundError):
             facts[f"version_{package}"] = version(package)
     return facts
-
-
-def _quantized_while_loading(setup: EngineSetup) -> str | None:
-    asked = setup.variant.quantization
-    return asked if asked in METHODS and asked != "gguf" else None
 
 
 def _why_unpacked(model: Any) -> str:
