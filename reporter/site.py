@@ -31,6 +31,8 @@ from .writing import unwritable
 
 ASSETS, DATA, PDF, INDEX, MARK = "assets", "data", "dossier.pdf", "index.html", "site.json"
 SITE_FORMAT = 1
+LEFT_BY_DESKTOPS = {".DS_Store", "Thumbs.db", "desktop.ini"}
+"""Files that looking into a folder leaves there: nobody's work."""
 
 
 class SiteCampaign(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,11 +133,8 @@ def _refuse_foreign(out: Path, place: Path) -> None:
     """Refuse to replace anything that the last site did not write."""
     if place.exists() and not place.is_dir():
         raise DossierError(f"{out} is a file", next_step="name a folder for the site")
-    here = (
-        {path.relative_to(place).as_posix() for path in place.rglob("*") if not path.is_dir()}
-        if place.exists()
-        else set()
-    )
+    held = [path for path in place.rglob("*") if not path.is_dir() and path.name not in LEFT_BY_DESKTOPS]
+    here = {path.relative_to(place).as_posix() for path in held}
     if not here:
         return
     try:
@@ -156,7 +155,7 @@ def _swap(made: Path, place: Path, old: Path) -> None:
         place.rename(old)
     try:
         made.rename(place)
-    except OSError:
+    except BaseException:
         if old.exists():
             old.rename(place)
         raise

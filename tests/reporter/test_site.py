@@ -242,6 +242,7 @@ def test_e13_the_same_input_gives_the_same_bytes_and_the_old_site_is_replaced_wh
     assert run(samples, "-o", public).exit_code == 0
     assert files(public) == before
     shutil.rmtree(samples / "second")
+    (public / ".DS_Store").write_bytes(b"what a desktop leaves behind")
     assert run(samples, "-o", public).exit_code == 0
     assert not (public / "second").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["public", "samples"]
