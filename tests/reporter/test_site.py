@@ -329,6 +329,15 @@ def test_a_site_that_breaks_off_leaves_the_old_one_and_nothing_half_written(
     assert sorted(path.name for path in public.parent.iterdir()) == ["public", "samples"]
 
 
+def test_a_fault_between_the_two_renames_brings_the_old_site_back(tmp_path: Path) -> None:
+    (tmp_path / "public").mkdir()
+    (tmp_path / "public" / "index.html").write_text("old", encoding="utf-8")
+    with pytest.raises(FileNotFoundError):
+        site._swap(tmp_path / "never made", tmp_path / "public", tmp_path / "old")
+    assert (tmp_path / "public" / "index.html").read_text(encoding="utf-8") == "old"
+    assert not (tmp_path / "old").exists()
+
+
 def test_a_sample_without_a_campaign_or_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for name, said in (("empty", "holds no campaign"), ("nowhere", "does not exist")):
