@@ -56,6 +56,8 @@ def without_data(dossier: Dossier, text: str) -> str:
     """Remove the dossier's own labels and names, which a chart prints as they are."""
     labels = {v for t in dossier.tables.values() for r in t.rows for k, v in r.labels.items() if " " in v}
     labels |= {r.labels["offer"] for r in dossier.tables["packages"].rows} | {dossier.question}
+    weights = dossier.tables["tensor_groups"].rows if "tensor_groups" in dossier.tables else []
+    labels |= {r.labels[name] for r in weights for name in ("label", "storage_dtype")}
     for label in sorted(labels, key=len, reverse=True):
         text = text.replace(label, "")
     return text
