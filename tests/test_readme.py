@@ -65,7 +65,7 @@ def test_targets_of_make_and_extras_of_pip_exist() -> None:
     assert not [target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)]
     extras = re.findall(r"pip install '\.\[(\w+)\]'", README)
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    assert extras == ["collector", "reporter"]
+    assert extras == ["collector", "reporter", "quantized"]
     assert not [extra for extra in extras if f"\n{extra} = [" not in project]
 
 
