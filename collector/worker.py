@@ -15,7 +15,6 @@ no collection falls into a request and no garbage piles up.
 
 from __future__ import annotations
 
-import bisect
 import ctypes
 import faulthandler
 import gc
@@ -32,9 +31,8 @@ import msgspec
 
 from collector.batch_check import compared, require_answers
 from collector.clock import Clock, SystemClock
-from collector.contract.digests import text_hmac
-from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Reading, Request
-from collector.contract.records.base import MissingReason, ObservedAt, Phase
+from collector.contract.records import Reading, Request
+from collector.contract.records.base import ObservedAt, Phase
 from collector.decode_steps import DecodeSteps, row_steps
 from collector.engines.base import Answer, EncodedPrompt, Engine
 from collector.events import (
@@ -50,22 +48,12 @@ from collector.events import (
     encode_event,
 )
 from collector.memory import MemoryMeter, meter_for
-from collector.missing import explained
+from collector.request_records import RequestRecords
 from collector.steady import is_steady
 from collector.worker_faults import cause_of
 from collector.worker_notes import NoteTaker, storable
 
 _PR_SET_PDEATHSIG = 1
-
-
-def gap_counts(gaps_ns: Sequence[int]) -> list[int]:
-    """Return how many gaps fall into each bucket of GAP_BUCKET_BOUNDS_NS, the last for longer ones; empty for none."""
-    if not gaps_ns:
-        return []
-    counts = [0] * (len(GAP_BUCKET_BOUNDS_NS) + 1)
-    for gap_ns in gaps_ns:
-        counts[bisect.bisect_left(GAP_BUCKET_BOUNDS_NS, gap_ns)] += 1
-    return counts
 
 
 class JobRun:
@@ -80,7 +68,7 @@ class JobRun:
         self._notes = NoteTaker()
         self._phase: Phase = "load"
         self._is_phase_open = False
-        self._origin_ns = 0
+        self._records = RequestRecords(job, origin_ns=0)
         self._steps = DecodeSteps(batch=job.batch)
         self._batches_before = 0
         self._tries: Counter[str] = Counter()
@@ -89,7 +77,7 @@ class JobRun:
 
     def events(self) -> Iterator[Event]:
         """Yield everything that happens, ending with Finished or WorkerFailed."""
-        self._origin_ns = self._clock.monotonic_ns()
+        self._records = RequestRecords(self._job, origin_ns=self._clock.monotonic_ns())
         failed: WorkerFailed | None = None
         with self._notes.listening():
             try:
@@ -153,9 +141,9 @@ class JobRun:
         answered = 0
         for answer in self._loaded.answers(prompts, "warmup", batch):
             found[answer.prompt.document_id] = answer
-            record, texts = self._request(answer, "warmup")
+            record, texts = self._recorded(answer, "warmup")
             yield Recorded(record=record, texts=texts)
-            yield from self._request_failure(answer, "warmup")
+            yield from self._records.failure(answer, "warmup")
             answered = answer.batch_number + 1
         if batch > 1:
             self._batches_before += answered
@@ -192,51 +180,20 @@ class JobRun:
                 raise RuntimeError(f"the engine answered {document_id!r}, which was answered already or never asked")
             due.remove(document_id)
             self._steps.take(answer)
-            record, texts = self._request(answer, "measure")
+            record, texts = self._recorded(answer, "measure")
             yield Answered(record=record, answer_text=_clean(answer.text), texts=texts)
-            yield from self._request_failure(answer, "measure")
+            yield from self._records.failure(answer, "measure")
             gc.collect(1)
         if due:
             raise RuntimeError(f"the engine left {len(due)} of {len(self._prompts)} documents without an answer")
 
-    def _request(self, answer: Answer, phase: Phase) -> tuple[Request, list[Text]]:
-        prompt = answer.prompt
-        tokens = ",".join(map(str, prompt.token_ids))
-        texts = [
-            self._text("prompt", storable(prompt.rendered), prompt.document_id),
-            self._text("token_ids", tokens, prompt.document_id),
-        ]
-        try_index = self._tries[prompt.document_id] if phase == "warmup" else 0
-        self._tries[prompt.document_id] += 1
-        answer_hmac = None
-        if answer.text is not None:
-            texts.append(self._text("answer", storable(answer.text), prompt.document_id))
-            answer_hmac = texts[-1].hmac
-        record = Request(
-            pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, try_index=try_index, is_final=True,
-            batch_row=answer.batch_row, batch_number=self._batches_before + answer.batch_number,
-            padding_tokens=answer.padding_tokens, intended_ns=max(0, answer.intended_ns - self._origin_ns),
-            sent_ns=self._offset(answer.sent_ns), first_token_ns=self._offset(answer.first_token_ns),
-            last_token_ns=self._offset(answer.last_token_ns), done_ns=self._offset(answer.done_ns),
-            prompt_tokens=len(prompt.token_ids), output_tokens=answer.output_tokens,
-            token_count_source=answer.token_count_source, finish_reason=answer.finish_reason,
-            request_outcome=answer.request_outcome, failure_cause=answer.failure_cause,
-            gap_counts=gap_counts(answer.gaps_ns), gap_max_ns=max(answer.gaps_ns, default=None),
-            prompt_hmac=texts[0].hmac, prompt_token_hmac=texts[1].hmac, start_token_count=prompt.start_token_count,
-            answer_hmac=answer_hmac,
-        )  # fmt: skip
-        return explained(record, _reasons(answer)), texts
-
-    def _request_failure(self, answer: Answer, phase: Phase) -> Iterator[Event]:
-        if answer.request_outcome == "completed" or answer.failure_cause is None:
-            return
-        texts = [self._text("message", storable(answer.failure_message))] if answer.failure_message else []
-        record = Failure(
-            failure_scope="request", failure_cause=answer.failure_cause, pass_id=self._job.pass_id,
-            variant_id=self._job.variant_id, document_id=answer.prompt.document_id, phase=phase,
-            exception_class=answer.exception_class, message_hmac=texts[0].hmac if texts else None,
-        )  # fmt: skip
-        yield Recorded(record=record, texts=texts)
+    def _recorded(self, answer: Answer, phase: Phase) -> tuple[Request, list[Text]]:
+        document_id = answer.prompt.document_id
+        try_index = self._tries[document_id] if phase == "warmup" else 0
+        self._tries[document_id] += 1
+        return self._records.request(
+            answer, phase, try_index=try_index, batch_number=self._batches_before + answer.batch_number
+        )
 
     def _failed(self, error: BaseException) -> WorkerFailed:
         return WorkerFailed(
@@ -257,12 +214,6 @@ class JobRun:
         for reading in readings:
             yield Recorded(record=msgspec.structs.replace(reading, pass_id=self._job.pass_id))
 
-    def _text(self, text_kind: str, text: str, document_id: str | None = None) -> Text:
-        return Text(hmac=text_hmac(self._salt, text), text_kind=text_kind, text=text, document_id=document_id)
-
-    def _offset(self, stamp_ns: int | None) -> int | None:
-        return None if stamp_ns is None else max(0, stamp_ns - self._origin_ns)
-
     @property
     def _loaded(self) -> Engine:
         if self._engine is None:
@@ -272,21 +223,6 @@ class JobRun:
 
 def _clean(text: str | None) -> str | None:
     return None if text is None else storable(text)
-
-
-def _reasons(answer: Answer) -> dict[str, MissingReason]:
-    """Why a request's empty fields are empty."""
-    never: MissingReason = {"completed": "not_applicable", "too_long": "not_applicable", "failed": "failed"}[
-        answer.request_outcome
-    ]  # type: ignore[assignment]
-    stamps = ("sent_ns", "first_token_ns", "last_token_ns", "done_ns", "output_tokens", "gap_max_ns", "answer_hmac")
-    return {
-        **dict.fromkeys(stamps, never),
-        "first_chunk_ns": "not_applicable",
-        "padding_tokens": "not_applicable",
-        "reasoning_tokens": "not_exposed_by_engine",
-        "cached_tokens": "not_exposed_by_engine",
-    }
 
 
 def run_job(job: PassJob, *, clock: Clock, meter: MemoryMeter) -> Iterator[Event]:

@@ -38,8 +38,9 @@ from collector.events import (
     decode_event,
     encode_event,
 )
+from collector.request_records import gap_counts
 from collector.steady import is_steady
-from collector.worker import JobRun, gap_counts, run_job
+from collector.worker import JobRun, run_job
 from collector.worker_faults import cause_of, cause_of_exit
 from collector.worker_notes import MAX_DIFFERENT, NoteTaker, storable
 

@@ -1,0 +1,93 @@
+"""An engine's answer as records: the request with its texts, and the failure of a request."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator, Sequence
+
+from collector.contract.digests import text_hmac
+from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Request
+from collector.contract.records.base import MissingReason, Phase
+from collector.engines.base import Answer
+from collector.events import Event, PassJob, Recorded, Text
+from collector.missing import explained
+from collector.worker_notes import storable
+
+
+def gap_counts(gaps_ns: Sequence[int]) -> list[int]:
+    """Return how many gaps fall into each bucket of GAP_BUCKET_BOUNDS_NS, the last for longer ones; empty for none."""
+    if not gaps_ns:
+        return []
+    counts = [0] * (len(GAP_BUCKET_BOUNDS_NS) + 1)
+    for gap_ns in gaps_ns:
+        counts[bisect.bisect_left(GAP_BUCKET_BOUNDS_NS, gap_ns)] += 1
+    return counts
+
+
+class RequestRecords:
+    """Makes the records of one pass; stamps count from `origin_ns` of the worker's clock."""
+
+    def __init__(self, job: PassJob, *, origin_ns: int) -> None:
+        self._job = job
+        self._salt = bytes.fromhex(job.salt_hex)
+        self._origin_ns = origin_ns
+
+    def request(self, answer: Answer, phase: Phase, *, try_index: int, batch_number: int) -> tuple[Request, list[Text]]:
+        """Return the request's record, and the texts that it cites."""
+        prompt = answer.prompt
+        tokens = ",".join(map(str, prompt.token_ids))
+        texts = [
+            self._text("prompt", storable(prompt.rendered), prompt.document_id),
+            self._text("token_ids", tokens, prompt.document_id),
+        ]
+        answer_hmac = None
+        if answer.text is not None:
+            texts.append(self._text("answer", storable(answer.text), prompt.document_id))
+            answer_hmac = texts[-1].hmac
+        record = Request(
+            pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, try_index=try_index, is_final=True,
+            batch_row=answer.batch_row, batch_number=batch_number, padding_tokens=answer.padding_tokens,
+            intended_ns=max(0, answer.intended_ns - self._origin_ns),
+            sent_ns=self._offset(answer.sent_ns), first_token_ns=self._offset(answer.first_token_ns),
+            last_token_ns=self._offset(answer.last_token_ns), done_ns=self._offset(answer.done_ns),
+            prompt_tokens=len(prompt.token_ids), output_tokens=answer.output_tokens,
+            token_count_source=answer.token_count_source, finish_reason=answer.finish_reason,
+            request_outcome=answer.request_outcome, failure_cause=answer.failure_cause,
+            gap_counts=gap_counts(answer.gaps_ns), gap_max_ns=max(answer.gaps_ns, default=None),
+            prompt_hmac=texts[0].hmac, prompt_token_hmac=texts[1].hmac, start_token_count=prompt.start_token_count,
+            answer_hmac=answer_hmac,
+        )  # fmt: skip
+        return explained(record, _reasons(answer)), texts
+
+    def failure(self, answer: Answer, phase: Phase) -> Iterator[Event]:
+        """Yield the failure of a request that did not complete."""
+        if answer.request_outcome == "completed" or answer.failure_cause is None:
+            return
+        texts = [self._text("message", storable(answer.failure_message))] if answer.failure_message else []
+        record = Failure(
+            failure_scope="request", failure_cause=answer.failure_cause, pass_id=self._job.pass_id,
+            variant_id=self._job.variant_id, document_id=answer.prompt.document_id, phase=phase,
+            exception_class=answer.exception_class, message_hmac=texts[0].hmac if texts else None,
+        )  # fmt: skip
+        yield Recorded(record=record, texts=texts)
+
+    def _text(self, text_kind: str, text: str, document_id: str | None = None) -> Text:
+        return Text(hmac=text_hmac(self._salt, text), text_kind=text_kind, text=text, document_id=document_id)
+
+    def _offset(self, stamp_ns: int | None) -> int | None:
+        return None if stamp_ns is None else max(0, stamp_ns - self._origin_ns)
+
+
+def _reasons(answer: Answer) -> dict[str, MissingReason]:
+    """Why a request's empty fields are empty."""
+    never: MissingReason = {"completed": "not_applicable", "too_long": "not_applicable", "failed": "failed"}[
+        answer.request_outcome
+    ]  # type: ignore[assignment]
+    stamps = ("sent_ns", "first_token_ns", "last_token_ns", "done_ns", "output_tokens", "gap_max_ns", "answer_hmac")
+    return {
+        **dict.fromkeys(stamps, never),
+        "first_chunk_ns": "not_applicable",
+        "padding_tokens": "not_applicable",
+        "reasoning_tokens": "not_exposed_by_engine",
+        "cached_tokens": "not_exposed_by_engine",
+    }
