@@ -101,7 +101,8 @@ class BatchCheck(Record, frozen=True, kw_only=True, tag="batch_check"):
     emptied_document_ids: list[str]
     """Documents that had an answer alone and none in the batch: more than one stops the pass."""
     first_difference_tokens: list[Count]
-    """Per differing document: how many tokens agree before the first that differs."""
+    """Per differing document: how many tokens agree before the first that differs; 0 for more than half of the checked
+    documents stops the pass too."""
     padding_side: PaddingSide
     pad_token_source: PadTokenSource
 

@@ -32,7 +32,7 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     batch_row: Count = 0
     """Row within its batch; 0 where requests run one at a time."""
     batch_number: Count = 0
-    """Which batch of its phase, counted from 0 in the order of sending."""
+    """Which batch of its phase, counted from 0 in the order of sending; 0 where requests run one at a time."""
     padding_tokens: Count | None = None
     """Tokens added on the left so that the rows of a batch have one length; none of them is in prompt_tokens."""
     intended_ns: OffsetNs
