@@ -11,6 +11,8 @@ from .svg import ACCENT, QUIET, RULE, WARNING
 from .translate import N_, NO_BREAK
 
 ROW = 17.0
+ROOM = 130.0
+"""Pixels right of a batch's bar for its number and the documents accepted."""
 PARTS = ("embedding", "output_layer", "attention", "mlp", "norm", "other")
 """Module groups in the order in which a token passes them, the two that are often left unquantized first."""
 
@@ -46,7 +48,7 @@ class SeriesCharts:
 
         def draw(is_narrow: bool) -> str:
             board = Board(
-                self.tr, is_narrow=is_narrow, label_width=label_width(names), right_room=150, is_stacked=False
+                self.tr, is_narrow=is_narrow, label_width=label_width(names), right_room=ROOM, is_stacked=False
             )
             y = 8.0
             for row, name, words in zip(rows, names, told, strict=True):
@@ -61,6 +63,8 @@ class SeriesCharts:
                     board.notes.append(Note(y, words, x=x, dx=8))
                 y += ROW
             board.height = y - 6
+            # keeps panels of one series at one width, so that their type has one size
+            board.notes.append(Note(0.0, NO_BREAK, pixel=board.width + ROOM))
             unit = self.tr.text(scale.unit_word) if scale.unit_word else ""
             return board.svg((0.0, top * 1.02), unit)
 
