@@ -58,8 +58,8 @@ def observe(
     weights, main = state.weights, state.main
     when = "after loading" if observed_at == "loaded" else "after the first requests"
     plain = "plain weights" if state.is_dense else state.method
-    found = f"{plain} ({storage_words(parameters(weights))}, {weights.total_bytes} bytes){_why_unpacked(model)}"
-    require_in_force(setup.variant.quantization, list(state.formats.values()), found, when)
+    found = f"{plain} ({storage_words(parameters(weights))}, {weights.total_bytes} bytes) {when}{_why_unpacked(model)}"
+    require_in_force(setup.variant.quantization, list(state.formats.values()), found, observed_at)
     folder = local_folder(loaded.artefact)
     digests = file_digests(artefact_files(folder, setup.model.gguf_file), user_cache_dir()) if folder else {}
     output = of_group(weights, "output_layer")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from collector.contract.errors import MissingDependency
 from collector.contract.protocol import Quantization
-from collector.contract.records.base import FailureCause
+from collector.contract.records.base import FailureCause, ObservedAt
 from collector.probes.weight_formats import WeightFormat
 
 from .base import EngineSetup
@@ -133,18 +133,20 @@ def load_options(setup: EngineSetup, dtype: Any) -> dict[str, Any]:
     return {}
 
 
-def require_in_force(quantization: Quantization, formats: Sequence[WeightFormat], found: str, when: str) -> None:
+def require_in_force(
+    quantization: Quantization, formats: Sequence[WeightFormat], found: str, observed_at: ObservedAt
+) -> None:
     """Raise NotAsRequested where a method was asked for and no weight is stored that way.
 
-    found: what the weights are instead, in words; when: `after loading`, `after the first requests`.
+    found: what the weights are instead, since when, and why as far as that is known, in words.
     """
     method = METHODS.get(quantization)
     if method is None or any(each.method == quantization for each in formats):
         return
     raise NotAsRequested(
-        f"quantization: requested {quantization}, found {found} {when}",
+        f"quantization: requested {quantization}, found {found}",
         next_step=method.advice,
-        cause=method.absent if when == "after loading" else "load_failure",
+        cause=method.absent if observed_at == "loaded" else "load_failure",
     )
 
 
