@@ -20,7 +20,7 @@ from collector.contract.protocol import Lock
 from collector.contract.records import Decision
 from collector.environment import Detected
 from collector.plan import Chosen, stage_documents
-from collector.run_files import looks, newest_unsealed
+from collector.run_files import looks, resumable
 
 CHOICE_FORMAT = 1
 REFERENCE_RUNS = 1
@@ -116,7 +116,7 @@ def prepare_look(choice: Choice, lock: Lock, detected: Detected, out_dir: Path, 
             "the protocol keeps back no documents with role test, so there is nothing to confirm on",
             next_step='give documents that nobody chose by role "test", freeze, and run validation again',
         )
-    open_run = newest_unsealed(out_dir, lock.plan_id, "test")
+    open_run = _open_look(lock, detected, out_dir, is_resuming=is_resuming)
     if open_run is not None:
         _same_look(open_run, choice, is_resuming=is_resuming)
     before = looks(out_dir, lock.protocol_id)
@@ -185,6 +185,16 @@ def _same_machine(choice: Choice, detected: Detected) -> None:
             next_step="restore what changed (a dossier's section on the environment lists it), or run validation here "
             "and choose again; the test documents were not looked at",
         )
+
+
+def _open_look(lock: Lock, detected: Detected, out_dir: Path, *, is_resuming: bool) -> Path | None:
+    """Return the look that is open on this machine; one that is open on another is a look like any other."""
+    try:
+        return resumable(out_dir, lock.plan_id, "test", detected.environment, detected.devices)
+    except DossierError:
+        if is_resuming:
+            raise
+        return None
 
 
 def _same_look(open_run: Path, choice: Choice, *, is_resuming: bool) -> None:
