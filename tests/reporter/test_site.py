@@ -374,6 +374,17 @@ def test_the_real_pdf_of_each_campaign_is_published_with_its_records(samples: Pa
         assert sorted(pdf.attachments) == sorted(path.name for path in (tmp_path / "public").glob("second/data/*"))
 
 
+FRAME = """<!DOCTYPE html><title>waiting</title>
+<iframe src="/x/y/{name}" style="border:0;width:{width}px;height:900px"></iframe>
+<script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {{
+  const page = frame.contentDocument.documentElement;
+  document.title = page.scrollWidth + " of " + frame.contentWindow.innerWidth;
+}};
+</script>"""
+
+
 @pytest.fixture
 def served(public: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     """The site under /x/y/ of a server on loopback: its address and what was asked of it with the answer's code."""
@@ -383,6 +394,18 @@ def served(public: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
         def translate_path(self, path: str) -> str:
             rest = urldefrag(unquote(path))[0].removeprefix("/x/y/")
             return str(public / rest) if path.startswith("/x/y/") else str(public / "outside" / "of" / "it")
+
+        def do_GET(self) -> None:
+            if not self.path.startswith("/frame/"):
+                return super().do_GET()
+            _, _, width, name = self.path.split("/", 3)
+            content = FRAME.format(width=width, name=name).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+            return None
 
         def send_response(self, code: int, message: str | None = None) -> None:
             asked.append((self.path, code))
@@ -400,23 +423,43 @@ def served(public: Path) -> Iterator[tuple[str, list[tuple[str, int]]]]:
     server.server_close()
 
 
+def browse(tmp_path: Path, *options: str) -> str:
+    """Run headless Chromium once and return what it printed; skips where there is none."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium on this machine")
+    usual = [
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        f"--user-data-dir={tmp_path / 'profile'}",
+    ]  # fmt: skip
+    done = subprocess.run([browser, *usual, *options], check=True, capture_output=True, text=True, timeout=90)
+    return done.stdout
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("name", ["index.html", "second/index.html"])
 def test_e16_a_browser_opens_the_site_under_a_sub_path_and_asks_for_nothing_else(
     served: tuple[str, list[tuple[str, int]]], tmp_path: Path, name: str
 ) -> None:
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
-        pytest.skip("no Chromium on this machine")
     address, asked = served
-    options = [
-        browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={tmp_path / 'shot.png'}",
-        "--window-size=1280,900", address + name,
-    ]  # fmt: skip
-    subprocess.run(options, check=True, capture_output=True, timeout=90)
+    browse(tmp_path, f"--screenshot={tmp_path / 'shot.png'}", "--window-size=1280,900", address + name)
     wanted = [(path, code) for path, code in asked if path != "/favicon.ico"]
     assert {code for _, code in wanted} <= {200, 304}, wanted
     assert all(path.startswith("/x/y/") for path, _ in wanted)
     assert {"/x/y/assets/page.css", "/x/y/assets/fonts/Inter-Regular.woff2"} <= {path for path, _ in wanted}
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("name", ["index.html", "about-samples.html", "second/index.html"])
+def test_no_page_is_wider_than_a_telephone_or_a_desk(
+    served: tuple[str, list[tuple[str, int]]], tmp_path: Path, name: str, width: int
+) -> None:
+    address, _ = served
+    frame = address.replace("/x/y/", f"/frame/{width}/") + name
+    shown = browse(tmp_path, "--virtual-time-budget=8000", "--window-size=1400,900", "--dump-dom", frame)
+    found = re.search(r"<title>(\d+) of (\d+)</title>", shown)
+    assert found is not None, shown
+    assert found[2] == str(width)
+    assert int(found[1]) <= width
