@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from collector.clock import FakeClock
@@ -201,3 +202,24 @@ def test_a_protocol_without_test_documents_is_refused(make_trial: Callable[..., 
     detected = fixed_machine.detect("cpu", threads=None)
     with pytest.raises(DossierError, match="keeps back no documents with role test"):
         prepare_look(read_choice(written(bare)), bare.frozen.lock, detected, bare.out, is_resuming=False)
+
+
+def test_a_look_that_is_open_on_another_machine_is_counted_and_cannot_be_resumed_here(
+    trial: Any, confirm: Callable[..., Any], prepare: Callable[..., Look], fixed_machine: Any
+) -> None:
+    detect = type(fixed_machine).detect
+
+    def elsewhere(device: str, *, threads: int | None) -> Any:
+        found = detect(fixed_machine, device, threads=threads)
+        environment = msgspec.structs.replace(found.environment, environment_id="f" * 16, kernel_version="2")
+        devices = [msgspec.structs.replace(each, environment_id="f" * 16) for each in found.devices]
+        return found._replace(environment=environment, devices=devices)
+
+    path = written(trial, chosen={"environment_id": None})
+    fixed_machine.detect = elsewhere
+    other = confirm(path, stop_after_s=0.0)
+    del fixed_machine.detect
+    look = prepare(path)
+    assert (look.number, look.earlier) == (2, [other.run_id])
+    with pytest.raises(DossierError, match="kernel_version"):
+        prepare(path, is_resuming=True)
