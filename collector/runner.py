@@ -13,15 +13,13 @@ from typing import NamedTuple
 
 import msgspec
 
-import collector
 from collector.attempt import Attempt, Ending, Judging, Surroundings, Watcher
 from collector.clock import Clock
-from collector.contract.digests import short_id, text_hmac
+from collector.contract.digests import short_id
 from collector.contract.errors import DossierError
-from collector.contract.protocol import Lock, LockedDocument, VariantChoice, as_json, rule_digest
-from collector.contract.records import Decision, Document, Engine, Header, PassBegin, Warning
+from collector.contract.protocol import Lock, VariantChoice, as_json, rule_digest
+from collector.contract.records import Decision, Engine, PassBegin
 from collector.contract.records.base import Stage
-from collector.contract.texts import Text
 from collector.documents import render_prompt
 from collector.engines import engine_module
 from collector.engines.base import EngineSetup, Prompt
@@ -30,7 +28,6 @@ from collector.events import PassJob
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
 from collector.kind_rules import require_scorable
-from collector.lock import expected_text
 from collector.machine import Machine
 from collector.missing import explained
 from collector.plan import (
@@ -43,6 +40,7 @@ from collector.plan import (
     warmup_documents,
 )
 from collector.resume import Progress
+from collector.run_description import describe, header, warn_of_others
 from collector.run_files import newest_sealed, resumable
 from collector.workers import WorkerFactory
 
@@ -136,8 +134,14 @@ class Run:
             )
         journal, progress = self._open(out_dir, detected)
         with journal:
-            self._describe(journal, progress, detected, engines)
-            self._warn_of_others(journal, detected)
+            opening = () if progress.is_continued else self._options.opening
+            describe(
+                journal, progress, self._frozen, detected, engines.values(), stage=self._options.stage,
+                decisions=[*self._left_out(), *opening],
+            )  # fmt: skip
+            warn_of_others(
+                journal, self._machine.look_around(detected.devices), self._watcher, salt=self._frozen.salt
+            )  # fmt: skip
             return self._all(journal, progress, passes, detected)
 
     def _check(self) -> None:
@@ -167,7 +171,7 @@ class Run:
             self._watcher.notice(f"no open run of this plan in {out_dir}: starting a new one")
         journal = Journal.create(
             out_dir,
-            header=self._header(),
+            header=header(self._lock, stage=self._options.stage, commit=self._options.commit, clock=self._clock),
             salt=self._frozen.salt,
             clock=self._clock,
             on_acknowledged=self._on_acknowledged,
@@ -183,47 +187,6 @@ class Run:
                 next_step="read it with `reporter`; to measure the whole plan once more, run without --resume",
             )
 
-    def _header(self) -> Header:
-        return Header(
-            format=1, stage=self._options.stage, protocol_json=self._lock_without_documents(),
-            protocol_id=self._lock.protocol_id, plan_id=self._lock.plan_id,
-            objective_digest=self._lock.objective_digest, collector_version=collector.__version__,
-            collector_commit=self._options.commit, wall_at=self._clock.utc(), monotonic_ns=self._clock.monotonic_ns(),
-        )  # fmt: skip
-
-    def _lock_without_documents(self) -> str:
-        """The documents follow as records of their own, so that a header stays one short line."""
-        return msgspec.json.encode(msgspec.structs.replace(self._lock, documents=[])).decode()
-
-    def _keep_texts(self, journal: Journal, locked: LockedDocument) -> None:
-        document = self._documents[locked.document_id]
-        for kind, hmac, text in (
-            ("document", locked.text_hmac, document.text),
-            ("expected", locked.expected_hmac, expected_text(document)),
-        ):
-            journal.text(Text(hmac=hmac, text_kind=kind, text=text, document_id=document.id))
-
-    def _describe(self, journal: Journal, progress: Progress, detected: Detected, engines: dict[str, Engine]) -> None:
-        """Write documents, environment, devices and engines that the file does not know yet."""
-        measured = set(stage_documents(self._lock, self._options.stage))
-        for locked in self._lock.documents:
-            if locked.document_id in progress.document_ids:
-                continue
-            if locked.document_id in measured:
-                self._keep_texts(journal, locked)
-            journal.append(Document(**{name: getattr(locked, name) for name in locked.__struct_fields__}))
-        if detected.environment.environment_id not in progress.environment_ids:
-            for record in (detected.environment, *detected.devices):
-                journal.append(record)
-        for engine in {engine.engine_id: engine for engine in engines.values()}.values():
-            if engine.engine_id not in progress.engine_ids:
-                journal.append(engine)
-        for decision in self._left_out():
-            journal.append(decision)
-        for decision in () if progress.is_continued else self._options.opening:
-            journal.append(decision)
-        journal.flush()
-
     def _left_out(self) -> Iterator[Decision]:
         only, series = self._options.only, self._options.only_series
         skipped = [v.name for v in self._lock.plan.variants if only and v.name not in only]
@@ -233,16 +196,6 @@ class Run:
         if series:
             detail = {"only_series": ", ".join(series), "reason": "the others are left out with --series"}
             yield Decision(decision="skipped", decided_by="collector", detail=detail)
-
-    def _warn_of_others(self, journal: Journal, detected: Detected) -> None:
-        report = self._machine.look_around(detected.devices)
-        if not report.is_busy:
-            return
-        whom = f" Stop before measuring: {'; '.join(report.culprits)}." if report.culprits else ""
-        self._watcher.notice(f"this machine is busy: {report.summary}.{whom}")
-        hmac = text_hmac(self._frozen.salt, report.summary)
-        journal.text(Text(hmac=hmac, text_kind="message", text=report.summary))
-        journal.append(Warning(warning_class="machine_busy", message_hmac=hmac))
 
     def _all(self, journal: Journal, progress: Progress, passes: list[PlannedPass], detected: Detected) -> RunReport:
         limits = progress.limits

@@ -1,0 +1,82 @@
+"""What a run file says before its first pass: what was frozen, the machine, the engines, and who else is busy there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+import collector
+from collector.attempt import Watcher
+from collector.clock import Clock
+from collector.contention import BusyReport
+from collector.contract.digests import text_hmac
+from collector.contract.protocol import DocumentLine, Lock, LockedDocument
+from collector.contract.records import Decision, Document, Engine, Header, Warning
+from collector.contract.records.base import Stage
+from collector.contract.texts import Text
+from collector.environment import Detected
+from collector.freeze import FrozenProtocol
+from collector.journal import Journal
+from collector.lock import expected_text
+from collector.plan import stage_documents
+from collector.resume import Progress
+
+
+def header(lock: Lock, *, stage: Stage, commit: str | None, clock: Clock) -> Header:
+    """Return the first line of a new file. The documents follow as records of their own, so that it stays short."""
+    bare = msgspec.structs.replace(lock, documents=[])
+    return Header(
+        format=1, stage=stage, protocol_json=msgspec.json.encode(bare).decode(), protocol_id=lock.protocol_id,
+        plan_id=lock.plan_id, objective_digest=lock.objective_digest, collector_version=collector.__version__,
+        collector_commit=commit, wall_at=clock.utc(), monotonic_ns=clock.monotonic_ns(),
+    )  # fmt: skip
+
+
+def describe(
+    journal: Journal,
+    progress: Progress,
+    frozen: FrozenProtocol,
+    detected: Detected,
+    engines: Iterable[Engine],
+    *,
+    stage: Stage,
+    decisions: Iterable[Decision],
+) -> None:
+    """Write documents, environment, devices and engines that the file does not know yet, and then the decisions."""
+    documents = {document.id: document for document in frozen.documents}
+    measured = set(stage_documents(frozen.lock, stage))
+    for locked in frozen.lock.documents:
+        if locked.document_id in progress.document_ids:
+            continue
+        if locked.document_id in measured:
+            _keep_texts(journal, locked, documents[locked.document_id])
+        journal.append(Document(**{name: getattr(locked, name) for name in locked.__struct_fields__}))
+    if detected.environment.environment_id not in progress.environment_ids:
+        for record in (detected.environment, *detected.devices):
+            journal.append(record)
+    for engine in {engine.engine_id: engine for engine in engines}.values():
+        if engine.engine_id not in progress.engine_ids:
+            journal.append(engine)
+    for decision in decisions:
+        journal.append(decision)
+    journal.flush()
+
+
+def warn_of_others(journal: Journal, report: BusyReport, watcher: Watcher, *, salt: bytes) -> None:
+    """Tell the user who else uses the machine, and record that it was busy, without names."""
+    if not report.is_busy:
+        return
+    whom = f" Stop before measuring: {'; '.join(report.culprits)}." if report.culprits else ""
+    watcher.notice(f"this machine is busy: {report.summary}.{whom}")
+    hmac = text_hmac(salt, report.summary)
+    journal.text(Text(hmac=hmac, text_kind="message", text=report.summary))
+    journal.append(Warning(warning_class="machine_busy", message_hmac=hmac))
+
+
+def _keep_texts(journal: Journal, locked: LockedDocument, document: DocumentLine) -> None:
+    for kind, hmac, text in (
+        ("document", locked.text_hmac, document.text),
+        ("expected", locked.expected_hmac, expected_text(document)),
+    ):
+        journal.text(Text(hmac=hmac, text_kind=kind, text=text, document_id=document.id))
