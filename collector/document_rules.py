@@ -30,6 +30,7 @@ def document_findings(path: Path, entries: Entries, task: Task | None) -> list[F
         *_repeated_texts(path, entries, fields),
         *_too_long_an_order(path, entries),
     ]
+    findings += _measured_examples(path, entries, task)
     for entry in entries:
         if not entry.document.text.strip():
             findings.append(
@@ -90,6 +91,19 @@ def _too_long_an_order(path: Path, entries: Entries) -> Iterable[Finding]:
         if size > _ORDER_BYTES:
             message = f"the ids of the {role} documents take {size:,} bytes; a pass can name {_ORDER_BYTES:,}"
             yield Finding(path, None, "too-many-documents", message, "use shorter ids, or several protocols")
+
+
+def _measured_examples(path: Path, entries: Entries, task: Task | None) -> Iterable[Finding]:
+    """A worked example gives its answer away: what is measured cannot be one."""
+    examples = {content_key(example.document): number for number, example in enumerate(task.examples if task else ())}
+    for entry in entries:
+        number = examples.get(content_key(entry.document.text))
+        if number is not None and entry.document.role != "development":
+            message = (
+                f"{entry.document.role} document {entry.document.id!r} is the prompt's worked example {number + 1}"
+            )
+            next_step = "take an example from the development documents, or write one"
+            yield Finding(path, entry.line, "role-overlap", message, next_step)
 
 
 def _overlap(path: Path, entry: NumberedDocument, earlier: NumberedDocument, what: str) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from collector.contract.shape import shape_problems
 from collector.contract.toml_lines import encoding_fault
 from collector.csv_table import BYTE_ORDER_MARK
 from collector.documents_table import TableDocuments, read_sheet, table_documents
-from collector.engines.base import Prompt
+from collector.engines.base import ExampleTurn, Prompt
 
 PLACEHOLDER = "{document}"
 CANDIDATES_PLACEHOLDER = "{candidates}"
@@ -47,15 +48,27 @@ class DocumentsFile(NamedTuple):
 def render_prompt(task: Task, document: DocumentLine) -> Prompt:
     """Return the task's prompt with the document in place of `{document}`; nothing else in it is interpreted.
 
-    Of a ranking, `{candidates}` becomes one line per candidate, `id: text`, in the documents file's order.
+    Of a ranking, `{candidates}` becomes one line per candidate, `id: text`, in the documents file's order. Worked
+    examples are put through the same prompt.
     """
-    values = {PLACEHOLDER: document.text}
+    return Prompt(
+        document_id=document.id,
+        system=task.system,
+        user=_filled(task, document.text, document.candidates),
+        examples=[
+            ExampleTurn(user=_filled(task, example.document, example.candidates), answer=example.answer)
+            for example in task.examples
+        ],
+    )
+
+
+def _filled(task: Task, text: str, candidates: Mapping[str, str]) -> str:
+    values = {PLACEHOLDER: text}
     if task.kind == "ranking":
-        values[CANDIDATES_PLACEHOLDER] = "\n".join(f"{name}: {text}" for name, text in document.candidates.items())
+        values[CANDIDATES_PLACEHOLDER] = "\n".join(f"{name}: {text}" for name, text in candidates.items())
     # One pass over the prompt's own text: a placeholder that stands in a document stays as it is.
     parts = re.split(f"({'|'.join(re.escape(each) for each in values)})", task.prompt)
-    user = "".join(values.get(part, part) for part in parts)
-    return Prompt(document_id=document.id, system=task.system, user=user)
+    return "".join(values.get(part, part) for part in parts)
 
 
 def read_documents(path: Path, task: Task | None = None) -> DocumentsFile:

@@ -16,6 +16,8 @@ from collector.contract.protocol import (
     LockedDocument,
     LockedPlan,
     LockedTrial,
+    Task,
+    as_json,
     documents_digest,
     lock_digests,
     portable,
@@ -56,6 +58,7 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
         task_kind=protocol.task.kind,
         prompt_hmac=text_hmac(salt, protocol.task.prompt),
         system_hmac=text_hmac(salt, protocol.task.system),
+        examples_hmac=_examples_hmac(protocol.task, salt),
         fields=protocol.task.fields,
         missing_value=protocol.task.missing_value,
         permission=protocol.workload.permission,
@@ -74,6 +77,13 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
         plan=protocol.plan,
     )
     return Content(trial, plan, documents)
+
+
+def _examples_hmac(task: Task, salt: bytes) -> str | None:
+    if not task.examples:
+        return None
+    examples: list[JsonValue] = [as_json(example) for example in task.examples]
+    return text_hmac(salt, canonical_json(examples).decode())
 
 
 def _script_digest(loaded: LoadedProtocol) -> str | None:
@@ -242,9 +252,10 @@ def _differences(
 
 
 _PLACES: dict[str, str] = {
-    "prompt_hmac": "task.prompt", "system_hmac": "task.system", "fields": "task.field", "task_kind": "task.kind",
-    "missing_value": "task.missing_value", "permission": "workload.permission", "review": "workload.review",
-    "reference": "plan.reference", "variants": "variant", "engine_script_sha256": "engine.script",
+    "prompt_hmac": "task.prompt", "system_hmac": "task.system", "examples_hmac": "task.example",
+    "fields": "task.field", "task_kind": "task.kind", "missing_value": "task.missing_value",
+    "permission": "workload.permission", "review": "workload.review", "reference": "plan.reference",
+    "variants": "variant", "engine_script_sha256": "engine.script",
 }  # fmt: skip
 
 

@@ -50,6 +50,17 @@ class FieldRule(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unicode_form: Literal["NFC", "NFKC"] = "NFC"
 
 
+class Example(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One worked example: put through the prompt as a document is, with the answer that the model shall take as model.
+
+    It is an earlier turn of the chat, written by the model's own chat template. `candidates` only in a ranking.
+    """
+
+    document: Annotated[str, Meta(min_length=1)]
+    answer: Annotated[str, Meta(min_length=1)]
+    candidates: dict[str, str] = {}
+
+
 class Task(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked of the model. `prompt` contains `{document}` once; `system` may be empty.
 
@@ -60,6 +71,7 @@ class Task(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kind: TaskKind
     prompt: str
     system: str = ""
+    examples: list[Example] = msgspec.field(name="example", default_factory=list)
     fields: list[FieldRule] = msgspec.field(name="field", default_factory=list)
     missing_value: Literal["null"] = "null"
     """A field that the document does not have is right when the answer gives null, an empty string or no key."""
@@ -235,6 +247,8 @@ class LockedTrial(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True)
     task_kind: TaskKind
     prompt_hmac: Hmac
     system_hmac: Hmac
+    examples_hmac: Hmac | None = None
+    """Of all worked examples together; null without any."""
     fields: list[FieldRule]
     missing_value: Literal["null"]
     permission: Label

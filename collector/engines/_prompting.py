@@ -94,7 +94,7 @@ class TemplateEncoder:
             token_ids = self._tokenizer(rendered, add_special_tokens=False).input_ids
             asked = self._asked_by_text(rendered)
         else:
-            rendered = f"{prompt.system}\n\n{prompt.user}" if prompt.system else prompt.user
+            rendered = plain_text(prompt)
             token_ids = self._tokenizer(rendered, add_special_tokens=True).input_ids
             asked = leading(self._tokenizer("", add_special_tokens=True).input_ids, self._tokenizer.bos_token_id)
         found = check_start_tokens(
@@ -108,6 +108,9 @@ class TemplateEncoder:
         from jinja2 import TemplateError
 
         messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+        for example in prompt.examples:
+            messages.append({"role": "user", "content": example.user})
+            messages.append({"role": "assistant", "content": example.answer})
         messages.append({"role": "user", "content": prompt.user})
         try:
             return str(self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
@@ -123,6 +126,12 @@ class TemplateEncoder:
         while start and rendered.startswith(start, count * len(start)):
             count += 1
         return count
+
+
+def plain_text(prompt: Prompt) -> str:
+    """Return a prompt as one text, for a model without a chat template: its parts with an empty line between them."""
+    parts = [f"{example.user}\n{example.answer}" for example in prompt.examples]
+    return "\n\n".join([*([prompt.system] if prompt.system else []), *parts, prompt.user])
 
 
 def leading(token_ids: Sequence[int], start_id: int | None) -> int:

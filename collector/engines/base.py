@@ -31,12 +31,20 @@ class EngineSetup(msgspec.Struct, frozen=True, kw_only=True):
     """`<variant>[~b<batch>]/<repetition>/<attempt>`: what the scripted engine's script addresses."""
 
 
+class ExampleTurn(msgspec.Struct, frozen=True, kw_only=True):
+    """A worked example: what a user would have sent, and the answer."""
+
+    user: str
+    answer: str
+
+
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """One request to send: the rendered task prompt of one document."""
+    """One request to send: the rendered task prompt of one document, after the turns of the worked examples."""
 
     document_id: str
     system: str
     user: str
+    examples: list[ExampleTurn] = []
 
 
 class EncodedPrompt(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from collector.contract.records.base import ObservedAt, Phase
 from collector.missing import explained
 
 from ._batching import batches_by_length
+from ._prompting import plain_text
 from ._script import EventScript, ExpectedValues, GroupScript, PassScript, Script, VariantScript, read_script
 from ._scripted_rows import ScriptedRows
 from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Padding, Prompt
@@ -87,7 +88,7 @@ class ScriptedEncoder:
 
     @staticmethod
     def _encoded(prompt: Prompt) -> EncodedPrompt:
-        rendered = f"{prompt.system}\n\n{prompt.user}" if prompt.system else prompt.user
+        rendered = plain_text(prompt)
         token_ids = [zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in rendered.split()]
         return EncodedPrompt(
             document_id=prompt.document_id, rendered=rendered, token_ids=token_ids, start_token_count=0

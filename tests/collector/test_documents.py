@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from collector.contract.errors import Refused
-from collector.contract.protocol import DocumentLine, FieldRule, Task
+from collector.contract.protocol import DocumentLine, Example, FieldRule, Task
 from collector.documents import read_documents, render_prompt
 
 GOOD = {"id": "a", "role": "validation", "text": "Hóa đơn", "expected": {"date": "2026-04-03"}}
@@ -108,3 +108,10 @@ def test_a_documents_text_goes_into_the_prompt_as_it_is(text: str) -> None:
     )
     prompt = render_prompt(task, DocumentLine(id="a", role="test", text=text, expected={}))
     assert (prompt.document_id, prompt.system, prompt.user) == ("a", "s", 'Fill {"date": ...}: ' + text + "!")
+
+
+def test_a_worked_example_is_put_through_the_same_prompt_as_a_document() -> None:
+    task = Task(kind="answers", prompt="Q: {document}", examples=[Example(document="1+1? {document}", answer="2")])
+    prompt = render_prompt(task, DocumentLine(id="a", role="test", text="2+2?", answers=["4"]))
+    assert prompt.user == "Q: 2+2?"
+    assert [(turn.user, turn.answer) for turn in prompt.examples] == [("Q: 1+1? {document}", "2")]

@@ -165,6 +165,12 @@ def change_document(index: int, **changes: object) -> Callable[[Path], None]:
 DRIFTS: dict[str, tuple[Callable[[Path], None], str, int | None, str]] = {
     "a gate": (lambda p: edit(p, '"5"', '"6"'), "protocol.toml", 16, 'was "5" when frozen and is "6" now'),
     "the prompt": (lambda p: edit(p, "Read: ", "Look: "), "protocol.toml", 5, "`task.prompt` has another content"),
+    "a worked example": (
+        lambda p: edit(p, "[[task.field]]", '[[task.example]]\ndocument = "x"\nanswer = "y"\n[[task.field]]'),
+        "protocol.toml",
+        6,
+        "`task.example` has another content than when frozen",
+    ),
     "a new setting": (
         lambda p: edit(p, "[generation]", "[generation]\ncontext_limit_tokens = 99"),
         "protocol.toml",

@@ -154,6 +154,15 @@ BROKEN: dict[str, tuple[Breaking, str, int, str, str]] = {
         "role-overlap",
         "test here and validation",
     ),
+    "a worked example that is measured": (
+        lambda t: t.replace(
+            "[[task.field]]", '[[task.example]]\ndocument = "text of  val-1"\nanswer = "{}"\n\n[[task.field]]'
+        ),
+        "documents.jsonl",
+        2,
+        "role-overlap",
+        "worked example 1",
+    ),
     "empty expected value": (lambda t: t.expect(1, date=" "), "documents.jsonl", 2, "expected-empty", "'date'"),
     "no expected value for a field": (
         lambda t: t.change(1, expected={"date": None, "amount": None}),

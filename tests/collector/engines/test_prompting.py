@@ -9,11 +9,12 @@ import pytest
 
 from collector.contract.errors import DossierError
 from collector.engines._prompting import TemplateEncoder, check_start_tokens, model_context_tokens
-from collector.engines.base import Prompt
+from collector.engines.base import ExampleTurn, Prompt
 
 BOS = 256
 PROMPT = Prompt(document_id="inv-7", system="", user="Total 5 EUR")
 TURN = "<|user|>{{ messages[0]['content'] }}<|assistant|>"
+EVERY_TURN = "{{ bos_token }}{% for m in messages %}{{ m['role'] }}:{{ m['content'] }};{% endfor %}assistant:"
 Maker = Callable[..., Any]
 
 
@@ -35,6 +36,16 @@ def test_the_template_is_applied_once_with_system_user_and_the_opening_of_the_an
     assert sent.rendered == "<s><|system|>be brief\n<|user|>hi\n<|assistant|>"
     assert sent.start_token_count == 1
     assert sent.token_ids.count(BOS) == 1
+
+
+def test_worked_examples_are_earlier_turns_of_the_chat(make_tokenizer: Maker) -> None:
+    turns = [ExampleTurn(user="one", answer="1"), ExampleTurn(user="two", answer="2")]
+    prompt = Prompt(document_id="d", system="count", user="three", examples=turns)
+    (sent,) = TemplateEncoder(make_tokenizer(EVERY_TURN), 256).encode([prompt])
+    assert sent.rendered == "<s>system:count;user:one;assistant:1;user:two;assistant:2;user:three;assistant:"
+    assert sent.token_ids.count(BOS) == 1
+    (plain,) = TemplateEncoder(make_tokenizer(None), 256).encode([prompt])
+    assert plain.rendered == "count\n\none\n1\n\ntwo\n2\n\nthree"
 
 
 def test_token_ids_are_those_of_the_library_itself(make_tokenizer: Maker) -> None:
