@@ -155,9 +155,7 @@ BROKEN: dict[str, tuple[Breaking, str, int, str, str]] = {
         "test here and validation",
     ),
     "a worked example that is measured": (
-        lambda t: t.replace(
-            "[[task.field]]", '[[task.example]]\ndocument = "text of  val-1"\nanswer = "{}"\n\n[[task.field]]'
-        ),
+        lambda t: t.replace("[workload]", '[[task.example]]\ndocument = "text of  val-1"\nanswer = "{}"\n\n[workload]'),
         "documents.jsonl",
         2,
         "role-overlap",
