@@ -120,8 +120,9 @@ def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None) -> Sto
                 copies.append((path, first.report.path))
     reports = [entry.report for entry in entries.values()]
     parquets = sorted({entry.parquet for entry in entries.values() if entry.parquet})
-    con = _connect(cache.folder, parquets, is_small=sum(r.record_count for r in reports) <= SMALL_COUNT)
-    duplicates = _create_views(con, entries.values())
+    is_small = sum(report.record_count for report in reports) <= SMALL_COUNT
+    con = _connect(cache.folder, parquets, is_small=is_small)
+    duplicates = _create_views(con, entries.values(), is_small=is_small)
     _create_files(con, reports)
     return Store(
         con, files=reports, set_aside=_set_aside(reports), copies=copies, duplicate_counts=duplicates
@@ -173,15 +174,8 @@ def _usable_cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _create_views(con: duckdb.DuckDBPyConnection, entries: Iterable[Entry]) -> dict[str, int]:
-    """Create a view per kind; returns how many records of each kind are ignored as duplicates.
-
-    Of two files of one run the sound one is kept, then the sealed one, whatever their names.
-    """
-    con.execute("create temp table trust (file varchar, doubt integer)")
-    for entry in entries:
-        doubt = 2 * bool(entry.report.errors) + (not entry.report.is_sealed)
-        con.execute("insert into trust values (?, ?)", [str(entry.parquet), doubt])
+def _create_views(con: duckdb.DuckDBPyConnection, entries: Iterable[Entry], *, is_small: bool) -> dict[str, int]:
+    """Create a view per kind (a table where that costs less); returns how many records of each kind are duplicates."""
     key = "\n".join(
         f"when '{kind}' then [{', '.join(f'cast({part} as varchar)' for part in parts) or repr('')}]"
         for kind, parts in NATURAL_KEYS.items()
@@ -192,8 +186,32 @@ def _create_views(con: duckdb.DuckDBPyConnection, entries: Iterable[Entry]) -> d
         from records"""
     count = con.execute(f"select count(*) - count(distinct hash(run_id, kind, natural_key)) from ({keyed})").fetchone()
     has_duplicates = bool(count and count[0])
+    con.execute(
+        "create table ignored_duplicates (file varchar, file_row bigint, run_id varchar, seq bigint, kind varchar)"
+    )
+    if has_duplicates:
+        _ignore_duplicates(con, entries, keyed)
+    kept = " and (file, file_row) not in (select file, file_row from ignored_duplicates)" if has_duplicates else ""
+    form = "table" if is_small else "view"
+    for kind in KINDS:
+        fields = dict.fromkeys(["run_id", "seq", "written_at", *columns.kind_columns(kind), "missing"])
+        listed = ", ".join(f'"{name}"' for name in fields if name not in ("kind", "prev"))
+        con.execute(
+            f"create {form} stg_{kind} as select {listed}, {{'run_id': run_id, 'seq': seq}} as source "
+            f"from records where kind = '{kind}'{kept}"
+        )
+    counted = con.execute("select kind, count(*) from ignored_duplicates group by kind order by kind").fetchall()
+    return {str(kind): int(number) for kind, number in counted}
+
+
+def _ignore_duplicates(con: duckdb.DuckDBPyConnection, entries: Iterable[Entry], keyed: str) -> None:
+    """Of two files of one run the sound one is kept, then the sealed one, whatever their names."""
+    con.execute("create temp table trust (file varchar, doubt integer)")
+    for entry in entries:
+        doubt = 2 * bool(entry.report.errors) + (not entry.report.is_sealed)
+        con.execute("insert into trust values (?, ?)", [str(entry.parquet), doubt])
     con.execute(f"""
-        create table ignored_duplicates as
+        insert into ignored_duplicates
         select file, file_row, run_id, seq, kind
         from (
             select *, row_number() over (
@@ -201,19 +219,8 @@ def _create_views(con: duckdb.DuckDBPyConnection, entries: Iterable[Entry]) -> d
             ) as place
             from ({keyed})
             left join trust using (file)
-            where {str(has_duplicates).lower()}
         )
         where place > 1""")
-    kept = " and (file, file_row) not in (select file, file_row from ignored_duplicates)" if has_duplicates else ""
-    for kind in KINDS:
-        fields = dict.fromkeys(["run_id", "seq", "written_at", *columns.kind_columns(kind), "missing"])
-        listed = ", ".join(f'"{name}"' for name in fields if name not in ("kind", "prev"))
-        con.execute(
-            f"create view stg_{kind} as select {listed}, {{'run_id': run_id, 'seq': seq}} as source "
-            f"from records where kind = '{kind}'{kept}"
-        )
-    counted = con.execute("select kind, count(*) from ignored_duplicates group by kind order by kind").fetchall()
-    return {str(kind): int(number) for kind, number in counted}
 
 
 def _create_files(con: duckdb.DuckDBPyConnection, reports: Sequence[chain.FileReport]) -> None:

@@ -6,6 +6,8 @@ of a table of the dossier:
     -- labels: label, configuration_key
     -- figure accepted_documents | documents | measured | formula | n=document_count | interval=wilson(document_count)
 
+`-- only with: batch_passes` names a step without whose rows the table has none.
+
 A row with the label `configuration_key` also gets the configuration's variant, device and purpose.
 """
 
@@ -60,6 +62,7 @@ CHECKS = (
 """Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""
 
 _GRAIN = re.compile(r"^-- (one row.*)$")
+_ONLY_WITH = re.compile(r"^-- only with: (\w+)$", re.MULTILINE)
 _LABELS = re.compile(r"^-- labels: (.+)$")
 _FIGURE = re.compile(r"^-- figure (\w+) \| (\w+) \| (measured|derived|claimed|assumed) \| (.+)$")
 _N = re.compile(r"^n=(\w+)$")
@@ -91,6 +94,8 @@ class SqlFile(NamedTuple):
     labels: tuple[str, ...]
     figures: tuple[FigureColumn, ...]
     text: str
+    only_with: str | None = None
+    """A step without whose rows the table has none, so that it need not be asked."""
 
 
 class CheckFile(NamedTuple):
@@ -132,6 +137,7 @@ def parse(name: str, text: str) -> SqlFile:
     grain = _GRAIN.match(text.split("\n", 1)[0])
     if grain is None:
         raise ValueError(f"{name}.sql: the first line is not '-- one row per ...'")
+    only_with = _ONLY_WITH.search(text)
     labels = [match[1].split(", ") for line in head if (match := _LABELS.match(line))]
     return SqlFile(
         name=name,
@@ -139,6 +145,7 @@ def parse(name: str, text: str) -> SqlFile:
         labels=tuple(labels[0]) if labels else (),
         figures=tuple(_figure(name, line) for line in head if line.startswith("-- figure ")),
         text=text,
+        only_with=only_with[1] if only_with else None,
     )
 
 

@@ -42,6 +42,9 @@ class TableMaker:
 
         Raises ValueError where two rows have one key: ids of figures would be ambiguous.
         """
+        step = file.only_with
+        if step is not None and self._con.execute(f"select 1 from {step} limit 1").fetchone() is None:
+            return Table(name=file.name, grain=file.grain, rows=[])
         cursor = self._con.execute(f"""
             with found as (
                 {file.text}

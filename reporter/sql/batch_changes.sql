@@ -1,4 +1,5 @@
 -- one row per (pass of a batch series, document) whose answer differs from that of one request at a time
+-- only with: batch_passes
 -- labels: label, pass, configuration_key, environment_id, device, batch, document_id, verdict, start_outcome, outcome, language, length_class
 select
     pass_key || '~' || document_id as row_key,

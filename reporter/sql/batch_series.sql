@@ -1,4 +1,5 @@
 -- one row per pass of a batch series, failed ones included, and one per batch that was not tried
+-- only with: batch_passes
 -- labels: label, configuration_key, environment_id, device, purpose, outcome, cause, phase, reduced_to, skipped_because
 -- figure batch | count | measured | requests put into one batch, as asked for; the last batch of a pass may hold fewer
 -- figure batch_count | count | measured | batches that were sent in the measure phase
