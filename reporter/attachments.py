@@ -12,9 +12,17 @@ from .locks import lock_of
 from .record_files import record_files
 
 
-def attachments(paths: Sequence[Path], campaign: Path | None, folder: Path, *, with_texts: bool = False) -> list[Path]:
-    """Return the files to attach; the lock is written into `folder` from the runs' own headers.
+def attachments(
+    paths: Sequence[Path],
+    campaign: Path | None,
+    folder: Path,
+    *,
+    choice: Path | None = None,
+    with_texts: bool = False,
+) -> list[Path]:
+    """Return the files to attach, campaign and choice where they are given.
 
+    The lock is written into `folder` from the runs' own headers.
     Texts hold prompts, expected values and answers: they are attached only where asked for (mission G6). Copies of one
     file under one name are attached once.
     """
@@ -24,7 +32,7 @@ def attachments(paths: Sequence[Path], campaign: Path | None, folder: Path, *, w
         texts = texts_path(file)
         if with_texts and texts.exists():
             files.setdefault(texts.name, texts)
-    return [*files.values(), *_locks(list(files.values()), folder), *([campaign] if campaign else [])]
+    return [*files.values(), *_locks(list(files.values()), folder), *filter(None, [campaign, choice])]
 
 
 def _locks(files: Sequence[Path], folder: Path) -> list[Path]:

@@ -199,7 +199,7 @@ def pdf(
 
     dossier = _dossier(runs, campaign, as_of, choice)
     with tempfile.TemporaryDirectory() as folder:
-        files = attachments(runs, campaign, Path(folder), with_texts="texts" in attached)
+        files = attachments(runs, campaign, Path(folder), choice=choice, with_texts="texts" in attached)
         write_pdf(dossier, out, lang=lang, attachments=files)
     click.echo(out)
     _exit_where_newer(dossier)

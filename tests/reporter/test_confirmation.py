@@ -14,6 +14,7 @@ import pytest
 from collector.contract.errors import DossierError
 from collector.contract.protocol import Gates, SubsetGate
 from reporter.assemble import build_dossier
+from reporter.attachments import attachments
 from reporter.check import check
 from reporter.choose import choose, choosing_files
 from reporter.dossier import Dossier, Sentence
@@ -274,6 +275,8 @@ def test_a_choice_made_from_other_records_or_given_as_another_file_is_noticed(
     validation(campaign_records, tmp_path / "runs", start="2026-01-09T09:00:00", seed=2)
     told = {notice.key for notice in build_dossier([tmp_path / "runs"], cheap, choice=choice).notices}
     assert told >= {"notice_choice_records", "notice_choice_file", "notice_validation_after_look"}
+    attached = attachments([tmp_path / "runs"], cheap, tmp_path, choice=choice)
+    assert attached[-2:] == [cheap, choice]
     with pytest.raises(DossierError, match="leave the option out"):
         build_dossier([tmp_path / "runs"], cheap, choice=tmp_path / "absent.json")
 
