@@ -21,7 +21,13 @@ from collector.documents import SHEET, TEXT_SUFFIXES, read_documents
 from collector.documents_table import read_sheet
 from collector.init import campaign_text, protocol_text
 from collector.labelling import read_texts, sheet_bytes, with_files_in
-from collector.protocol_edit import with_fields, with_tables_commented, with_values, without_comment_above
+from collector.protocol_edit import (
+    with_examples,
+    with_fields,
+    with_tables_commented,
+    with_values,
+    without_comment_above,
+)
 from collector.task_draft import draft_task
 
 TEXTS = "documents"
@@ -146,7 +152,7 @@ def own_protocol(
     labels = {field for document in own.labelled for field in document.expected}
     if task.kind == "extraction" and labels and labels != {rule.name for rule in task.fields}:
         draft = draft_task(own.labelled)
-        text = with_fields(text, draft.fields)
+        text = with_examples(with_fields(text, draft.fields), draft.examples)
         values |= {"task.system": draft.system, "task.prompt": draft.prompt}
         values["generation.max_new_tokens"] = max(
             draft.max_new_tokens, tomllib.loads(text)["generation"]["max_new_tokens"]

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 
 from collector.contract import shape
-from collector.contract.protocol import FieldRule
+from collector.contract.protocol import Example, FieldRule
 from collector.contract.toml_lines import toml_lines
 
 
@@ -54,6 +54,20 @@ def with_fields(text: str, fields: Sequence[FieldRule]) -> str:
         name = json.dumps(rule.name, ensure_ascii=False)
         tables.append(f'[[task.field]]\nname = {name}\ntype = "{rule.type}"\n{labels}\n')
     lines[spans[0][0] : spans[0][0]] = tables
+    return "".join(lines)
+
+
+def with_examples(text: str, examples: Sequence[Example]) -> str:
+    """Return the text with these `[[task.example]]` tables in the place of its own, which must be there."""
+    lines = text.splitlines(keepends=True)
+    spans = _tables(text, "task.example")
+    for begin, end in reversed(spans):
+        del lines[begin:end]
+    lines[spans[0][0] : spans[0][0]] = [
+        f"[[task.example]]\ndocument = {json.dumps(example.document, ensure_ascii=False)}\n"
+        f"answer = {json.dumps(example.answer, ensure_ascii=False)}\n\n"
+        for example in examples
+    ]
     return "".join(lines)
 
 

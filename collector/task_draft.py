@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from collector.contract.judging import normalise
-from collector.contract.protocol import DocumentLine, FieldRule
+from collector.contract.protocol import DocumentLine, Example, FieldRule
 from collector.documents import PLACEHOLDER
 
 MOST_LABELS = 12
@@ -20,6 +20,7 @@ class TaskDraft(NamedTuple):
     system: str
     prompt: str
     fields: list[FieldRule]
+    examples: list[Example]
     max_new_tokens: int
 
 
@@ -35,9 +36,19 @@ def draft_task(documents: Sequence[DocumentLine]) -> TaskDraft:
         system=" ".join(["You reply only with JSON.", *labelled]),
         prompt=f"{PLACEHOLDER}\n\nWrite the {wanted} of this document as JSON: {answer}",
         fields=fields,
+        examples=_example(documents),
         # A token is seldom shorter than two characters; `check` counts where it is.
         max_new_tokens=longest // 2 + _SPARE_TOKENS,
     )
+
+
+def _example(documents: Sequence[DocumentLine]) -> list[Example]:
+    """Return the shortest development document as a worked example; what is measured cannot be one."""
+    development = [one for one in documents if one.role == "development" and any(one.expected.values())]
+    if not development:
+        return []
+    shortest = min(development, key=lambda one: (len(one.text), one.id))
+    return [Example(document=shortest.text, answer=json.dumps(shortest.expected, ensure_ascii=False))]
 
 
 def _field(name: str, values: Sequence[str | None]) -> FieldRule:
