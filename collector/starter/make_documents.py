@@ -100,10 +100,10 @@ def page_text() -> str:
 
 def token_counts_text(folder: Path) -> str:
     """Return token_counts.json: the tokens of each document's text, counted with the tokenizer of a model's folder."""
-    from transformers import AutoTokenizer
+    from tokenizers import Tokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    tokens = {one.line["id"]: len(tokenizer(one.line["text"]).input_ids) for one in made()}
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokens = {one.line["id"]: len(tokenizer.encode(str(one.line["text"])).ids) for one in made()}
     digest = sha256(file_text().encode()).hexdigest()
     return json.dumps({"tokenizer": TOKENIZER, "documents_sha256": digest, "tokens": tokens}, indent=1) + "\n"
 
