@@ -81,7 +81,7 @@ class SeriesCharts:
         if not groups:
             return None
         for rows in groups.values():
-            rows.sort(key=lambda r: (PARTS.index(r.labels["module_group"]), r.labels["storage_dtype"]))
+            rows.sort(key=lambda r: (*_place(r.labels["module_group"]), r.labels["storage_dtype"]))
         figures = [f for rows in groups.values() for r in rows if (f := self.maker.figure(r, "tensor_bytes"))]
         scale = scale_of(figures)
         totals = {label: sum(map(self._bytes, rows)) for label, rows in groups.items()}
@@ -161,6 +161,11 @@ class SeriesCharts:
     def _why(self, row: Row) -> str:
         reason = "not_tried" if row.labels.get("outcome") == "skipped" else row.labels.get("cause") or "not_measured"
         return self.text.word(reason)
+
+
+def _place(group: str) -> tuple[int, str]:
+    """Return where a module group stands; one of a later contract stands last, by name."""
+    return (PARTS.index(group), "") if group in PARTS else (len(PARTS), group)
 
 
 def _number(figure: Figure) -> float:

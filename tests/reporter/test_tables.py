@@ -244,8 +244,8 @@ def test_variants_show_what_was_observed_after_warm_up(found: Evidence) -> None:
     assert row["origin"] == "stored as 4-bit Q4_1 and dequantized"
     assert row["file_digests"] == "model.safetensors=" + "7" * 64
     assert cells(found, "variants", "bf16~example-cpu-2-cores") == {
-        "parameter_count": 135_000_000, "weight_bytes": 270_000_000, "claimed_weight_bytes": 270_000_000,
-        "effective_bits": 16.0, "thread_count": None,
+        "parameter_count": 135_000_000, "loaded_weight_bytes": 270_000_000, "weight_bytes": 270_000_000,
+        "claimed_weight_bytes": 270_000_000, "effective_bits": 16.0, "thread_count": None,
     }  # fmt: skip
     assert found.figures["variants/bf16~example-cpu-2-cores/claimed_weight_bytes"].basis == "claimed"
 
