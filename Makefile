@@ -16,7 +16,7 @@ export PIP_CONSTRAINT := $(CURDIR)/.ci/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo sample test test-tiers test-all lint types format schemas benchmarks clean
+.PHONY: help demo samples test test-tiers test-all lint types format schemas benchmarks clean
 
 help: ## show this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -38,9 +38,8 @@ demo: $(if $(MODEL),$(INSTALLED),$(CACHE)/demo-model.path) ## a small trial: dem
 	$(BIN)/reporter html $(DEMO)/runs --campaign $(DEMO)/campaign.toml -o $(DEMO)/dossier.html
 	$(BIN)/reporter pdf $(DEMO)/runs --campaign $(DEMO)/campaign.toml -o $(DEMO)/dossier.pdf
 
-sample: ## record sample_runs/demo again (on an idle machine)
-	$(MAKE) demo DEMO=sample_runs/demo
-	pdftoppm -r 110 -f 1 -l 1 -png -singlefile sample_runs/demo/dossier.pdf sample_runs/demo/decision-page
+samples: $(CACHE)/demo-model.path ## record the campaigns of sample_runs again (over an hour, on an idle machine)
+	BIN=$(abspath $(BIN)) sample_runs/record.sh labelled all-tiers
 
 test: lint types ## the default tier: tests, ruff, mypy strict
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser and not server and not gpu'

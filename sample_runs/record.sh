@@ -5,13 +5,12 @@
 # are; everything else in it is made here. Where validation recommends nothing, the test documents are not looked at.
 set -euo pipefail
 cd "$(dirname "$0")"
-bin=${BIN:-../.venv/bin}
+bin=$(cd "${BIN:-../.venv/bin}" && pwd)
 
 for name in "$@"; do
   echo "== $name: $(date -u +%FT%TZ), load $(cut -d' ' -f1 /proc/loadavg)" >&2
   (
     cd "$name"
-    bin=$([ "${bin#/}" = "$bin" ] && echo "../$bin" || echo "$bin")
     rm -rf runs protocol.lock.json protocol.salt choice.json dossier.html dossier_files dossier.pdf decision-page.png
     "$bin/collector" check protocol.toml
     "$bin/collector" freeze protocol.toml
@@ -21,9 +20,7 @@ for name in "$@"; do
       "$bin/collector" confirm protocol.toml --choice choice.json --out runs/ || [ $? -eq 5 ]
     fi
     "$bin/reporter" check runs/
-    "$bin/reporter" html runs/ --campaign campaign.toml -o dossier.html
-    "$bin/reporter" pdf runs/ --campaign campaign.toml -o dossier.pdf
-    pdftoppm -r 110 -f 1 -l 1 -png -singlefile dossier.pdf decision-page
   )
+  BIN=$bin ./render.sh "$name"
 done
 echo "== done: $(date -u +%FT%TZ)" >&2

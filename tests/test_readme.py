@@ -92,8 +92,8 @@ def trial(tmp_path: Path) -> Path:
     """The folder of a campaign as README's sections 2 and 3 find it: the recorded demo, its siblings, own texts."""
     shutil.copytree(ROOT / "sample_runs", tmp_path / "sample_runs")
     for name in ("campaign.toml", "protocol.toml", "protocol.lock.json", "protocol.salt", "documents.jsonl"):
-        shutil.copyfile(ROOT / "sample_runs" / "demo" / name, tmp_path / name)
-    shutil.copytree(ROOT / "sample_runs" / "demo" / "runs", tmp_path / "runs")
+        shutil.copyfile(ROOT / "sample_runs" / "labelled" / name, tmp_path / name)
+    shutil.copytree(ROOT / "sample_runs" / "labelled" / "runs", tmp_path / "runs")
     (tmp_path / "my-invoices").mkdir()
     for number in range(12):
         text = f"INVOICE {number}\nDate: 2026-02-{number + 1:02d}\nAmount: {number}.50 EUR\n"

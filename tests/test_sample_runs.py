@@ -1,7 +1,8 @@
-"""The recorded campaign checks clean, and its dossiers are what the code of today makes of its records."""
+"""The recorded campaigns check clean, and their dossiers are what the code of today makes of its records."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 from reporter.cli import main
 
 SAMPLES = Path(__file__).parent.parent / "sample_runs"
-DEMO = SAMPLES / "demo"
+CAMPAIGNS = ["labelled", "all-tiers"]
 
 
 def reporter(*arguments: object) -> str:
@@ -19,10 +20,38 @@ def reporter(*arguments: object) -> str:
     return done.output
 
 
-def test_the_recorded_runs_check_clean_and_are_sealed() -> None:
-    output = reporter("check", SAMPLES)
+def test_every_folder_of_the_samples_is_named_here() -> None:
+    assert sorted(path.name for path in SAMPLES.iterdir() if path.is_dir()) == sorted(CAMPAIGNS)
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_the_recorded_runs_check_clean_and_are_sealed(name: str) -> None:
+    output = reporter("check", SAMPLES / name / "runs")
+    assert "0 finding(s)" in output
     assert "sealed" in output
     assert ", open" not in output
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_how_much_the_reference_changes_by_itself_is_printed(name: str) -> None:
+    output = reporter("summary", SAMPLES / name / "runs", "--campaign", SAMPLES / name / "campaign.toml")
+    assert "The reference, run twice on" in output
+
+
+def test_int8_weights_take_what_their_tensors_take_and_not_what_the_library_claims() -> None:
+    runs = [path for path in (SAMPLES / "labelled" / "runs").glob("*.jsonl") if not path.name.endswith("texts.jsonl")]
+    lines = [json.loads(line) for path in runs for line in path.read_text().splitlines()]
+    found = [one for one in lines if one["kind"] == "variant" and one["variant_name"] == "int8"]
+    assert [one["observed_at"] for one in found] == ["loaded", "after_warmup"]
+    for one in found:
+        groups = [
+            line["tensor_bytes"]
+            for line in lines
+            if line["kind"] == "tensor_group" and line["pass_id"] == one["pass_id"] and not line["is_tied"]
+            and line["observed_at"] == one["observed_at"]
+        ]  # fmt: skip
+        assert one["weight_bytes"] == sum(groups) == 220_332_928
+        assert one["claimed_weight_bytes"] == 538_060_288
 
 
 def test_no_file_of_a_sample_names_a_folder_of_the_machine_that_recorded_it() -> None:
@@ -34,13 +63,14 @@ def test_no_file_of_a_sample_names_a_folder_of_the_machine_that_recorded_it() ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["html", "pdf"])
-def test_the_recorded_dossier_is_rendered_again_byte_for_byte(form: str, tmp_path: Path) -> None:
-    out = tmp_path / f"dossier.{form}"
-    reporter(form, DEMO / "runs", "--campaign", DEMO / "campaign.toml", "-o", out)
-    assert out.read_bytes() == (DEMO / f"dossier.{form}").read_bytes(), (
-        "the pages changed: look at them, then render sample_runs/demo/dossier.html and .pdf again"
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_the_recorded_dossier_is_rendered_again_byte_for_byte(name: str, form: str, tmp_path: Path) -> None:
+    folder, out = SAMPLES / name, tmp_path / f"dossier.{form}"
+    reporter(form, folder / "runs", "--campaign", folder / "campaign.toml", "-o", out)
+    assert out.read_bytes() == (folder / f"dossier.{form}").read_bytes(), (
+        "the pages changed: look at them, then run sample_runs/render.sh"
     )
     if form == "html":
         files = {path.name: path.read_bytes() for path in (tmp_path / "dossier_files").rglob("*") if path.is_file()}
-        kept = {path.name: path.read_bytes() for path in (DEMO / "dossier_files").rglob("*") if path.is_file()}
+        kept = {path.name: path.read_bytes() for path in (folder / "dossier_files").rglob("*") if path.is_file()}
         assert files == kept
