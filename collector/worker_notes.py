@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TextIO
 
 from collector.contract.digests import text_hmac
@@ -80,13 +82,21 @@ class _Handler(logging.Handler):
         self._notes.note(f"log:{record.name}", message)
 
 
+def without_places(text: str) -> str:
+    """Return a library's message without the folders of this machine: they tell nobody anything, and records travel."""
+    for place, name in ((sys.prefix, "<python>"), (sys.base_prefix, "<python>"), (str(Path.home()), "~")):
+        if len(place) > 1:
+            text = text.replace(place, name)
+    return text
+
+
 def storable(text: str) -> str:
     """Return the text with lone surrogates written as escapes: neither JSON nor UTF-8 can hold them."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _recorded(kind: str, text: str, count: int, pass_id: str | None, phase: Phase | None, salt: bytes) -> Recorded:
-    text = storable(text)
+    text = storable(without_places(text))
     hmac = text_hmac(salt, text)
     record = WarningRecord(
         pass_id=pass_id, phase=phase, warning_class=storable(kind), message_hmac=hmac, repeat_count=count

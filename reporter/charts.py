@@ -13,8 +13,12 @@ from .translate import N_, NO_BREAK
 
 MOST_ROWS = 40
 """Rows drawn at most; the table beside the chart has them all."""
+MOST_OFFERS = 8
+"""Offers drawn at most: they fill a page; the table beneath has them all."""
 ROOM_ABOVE = 18.0
 """Pixels of a row that has room for its value above the line; in closer rows the value stands behind the line."""
+VALUE_SHARE = 0.08
+"""Share of the axis that a value behind a line takes at most."""
 SCOPES = ("process", "device", "reserved", "allocated", "host")
 """Widest view of one process first."""
 
@@ -66,6 +70,7 @@ class ChartMaker:
         reasons = [wrapped(reason) for *_, reason in named if reason]
         room = max((len(line) for reason in reasons for line in reason.split("\n")), default=0) * 5.3
         domain = _padded([x for _, f, _ in named for x in _reach(f)] + [0.0] + ([rule[0]] if rule else []))
+        behind = clear_of(rule[0] if rule else None, room=VALUE_SHARE * (domain[1] - domain[0]))
 
         def draw(is_narrow: bool) -> str:
             board = Board(
@@ -82,7 +87,7 @@ class ChartMaker:
                 if reason and is_narrow:
                     y += 13
                 board.row_label(y - (13 if reason and is_narrow else 0), label)
-                self._difference_row(board, y, figure, reason is not None)
+                self._difference_row(board, y, figure, reason is not None, behind)
                 if reason and is_narrow:
                     board.above(y, reason, colour=WARNING)
                 elif reason:
@@ -100,7 +105,9 @@ class ChartMaker:
         )
         return finished("difference", title, said + (f". {rule[1]}." if rule else "."), **self.both(draw))
 
-    def _difference_row(self, board: Board, y: float, figure: Figure, is_failing: bool) -> None:
+    def _difference_row(
+        self, board: Board, y: float, figure: Figure, is_failing: bool, behind: Callable[[float], float]
+    ) -> None:
         value = _number(figure) or 0.0
         colour = WARNING if is_failing else ACCENT
         if figure.interval:
@@ -108,7 +115,7 @@ class ChartMaker:
         board.marks.append(Mark(y, value, colour, "cross" if is_failing else "circle"))
         if self.row_height < ROOM_ABOVE and not board.is_narrow:
             end = figure.interval.high if figure.interval else value
-            board.notes.append(Note(y, self.text.value(figure), x=end, dx=6))
+            board.notes.append(Note(y, self.text.value(figure), x=behind(end), dx=6))
         else:
             board.notes.append(Note(y, self.text.value(figure), x=value, dx=3, dy=-9))
 
@@ -278,10 +285,17 @@ class ChartMaker:
     # -- packages -------------------------------------------------------------------------------------------------
 
     def packages(self, title: str) -> Chart | None:
-        """Hours paid for each package: needed ones filled, idle ones hollow, the price beside them."""
-        rows = [r for r in self.rows("packages") if _number(self.figure(r, "paid_hours"))][:MOST_ROWS]
-        if not rows:
+        """Hours paid for each package: needed ones filled, idle ones hollow, the price beside them.
+
+        Where all offers of all candidates would fill more than a page, each candidate's cheapest offer is drawn.
+        """
+        every = [r for r in self.rows("packages") if _number(self.figure(r, "paid_hours"))]
+        if not every:
             return None
+        rows = self._packages_drawn(every)
+        axis = self.tell(N_("hours paid: needed (thick) and idle (thin)"))
+        if len(rows) < len(every):
+            axis = self.tell(N_("cheapest offers; hours paid: needed (thick) and idle (thin)"))
         scale = Scale(N_("h"), 1.0, 0)
         top = max(_number(self.figure(r, "paid_hours")) or 0.0 for r in rows)
         names = [self._package_name(r) for r in rows]
@@ -298,13 +312,29 @@ class ChartMaker:
                 self._package_row(board, y, row, scale)
                 y += 15
             board.height = y + 2
-            return board.svg((0.0, top * 1.02), self.tell(N_("hours paid: needed (thick) and idle (thin)")))
+            return board.svg((0.0, top * 1.02), axis)
 
         said = "; ".join(
             f"{r.labels.get('candidate', '')}, {name}: {self._package_words(r, scale)}"
             for r, name in zip(rows, names, strict=True)
         )
         return finished("packages", title, said + ".", **self.both(draw))
+
+    def _packages_drawn(self, rows: list[Row]) -> list[Row]:
+        def price(row: Row) -> float:
+            return _number(self.figure(row, "price_net")) or 0.0
+
+        def offer(row: Row) -> tuple[str, str]:
+            return row.labels.get("candidate", ""), row.labels.get("offer", "")
+
+        if len({offer(row) for row in rows}) <= MOST_OFFERS:
+            return rows
+        cheapest: dict[str, Row] = {}
+        for row in sorted(rows, key=price, reverse=True):
+            cheapest[offer(row)[0]] = row
+        kept = dict.fromkeys(offer(row) for row in rows if offer(row) == offer(cheapest[offer(row)[0]]))
+        drawn = list(kept)[:MOST_OFFERS]
+        return [row for row in rows if offer(row) in drawn]
 
     def _package_row(self, board: Board, y: float, row: Row, scale: Scale) -> None:
         needed, paid = _number(self.figure(row, "needed_hours")), _number(self.figure(row, "paid_hours")) or 0.0
@@ -338,6 +368,11 @@ def _reach(figure: Figure) -> list[float]:
     ends = [figure.interval.low, figure.interval.high] if figure.interval else []
     value = _number(figure)
     return ends + ([value] if value is not None else [])
+
+
+def clear_of(rule: float | None, *, room: float) -> Callable[[float], float]:
+    """Return where a value behind a line's end stands: behind the rule's line as well, where it would lie on it."""
+    return lambda end: rule if rule is not None and end < rule < end + room else end
 
 
 def _padded(values: Sequence[float]) -> tuple[float, float]:

@@ -89,7 +89,7 @@ def test_the_first_screen_says_what_it_is_shows_one_picture_and_two_commands() -
 
 @pytest.fixture
 def trial(tmp_path: Path) -> Path:
-    """The folder of a campaign as README's sections 2 and 3 find it: the recorded demo, its siblings, own texts."""
+    """The folder of a campaign as README's sections 2 and 3 find it: a recorded campaign, its siblings, own texts."""
     shutil.copytree(ROOT / "sample_runs", tmp_path / "sample_runs")
     for name in ("campaign.toml", "protocol.toml", "protocol.lock.json", "protocol.salt", "documents.jsonl"):
         shutil.copyfile(ROOT / "sample_runs" / "labelled" / name, tmp_path / name)
@@ -117,6 +117,6 @@ def test_the_commands_of_the_readme_run_in_their_order_except_the_slow_ones(tria
     assert {"collector init", "collector check", "collector freeze", "reporter site", "reporter pdf"} <= set(ran)
     for made in (
         "trial/protocol.lock.json", "dossier.pdf", "dossier.html", "choice.json", "public/index.html",
-        "public/demo/dossier.pdf", "my-trial/documents.csv",
+        "public/labelled/dossier.pdf", "my-trial/documents.csv",
     ):  # fmt: skip
         assert (trial / made).stat().st_size > 0, made

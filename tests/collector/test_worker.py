@@ -280,6 +280,13 @@ def test_each_library_message_is_kept_once_with_its_count() -> None:
     assert notes.take(None, None, SALT) == []
 
 
+def test_a_library_message_names_no_folder_of_the_machine() -> None:
+    notes = NoteTaker()
+    notes.note("log:torchao", f"cannot load {sys.prefix}/lib/_C.so nor {Path.home()}/x.so")
+    (event,) = notes.take("0" * 16, "load", SALT)
+    assert [text.text for text in event.texts] == ["cannot load <python>/lib/_C.so nor ~/x.so"]
+
+
 def test_numbered_messages_cannot_fill_the_memory() -> None:
     notes = NoteTaker()
     for index in range(MAX_DIFFERENT + 40):

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from reporter.board import Chart
-from reporter.charts import ChartMaker
+from reporter.charts import MOST_OFFERS, ChartMaker, clear_of
 from reporter.dossier import Dossier, Figure, Row, Table
 from reporter.drawing import drawn
 from reporter.figure_text import FigureText
@@ -173,3 +173,30 @@ def label_boxes(svg: str) -> list[tuple[float, float, float, float]]:
 
         walk(ElementTree.fromstring(svg), 0.0, 0.0)
     return found
+
+
+def test_a_value_behind_a_line_stands_clear_of_the_rule() -> None:
+    behind = clear_of(-5.0, room=4.0)
+    assert [behind(end) for end in (-20.0, -8.9, -5.1, -5.0, 3.0)] == [-20.0, -5.0, -5.0, -5.0, 3.0]
+    assert clear_of(None, room=4.0)(-6.0) == -6.0
+
+
+def test_of_more_offers_than_fill_a_page_each_candidates_cheapest_is_drawn(dossier: Dossier) -> None:
+    """The table beneath has every offer, and the axis says what was left out."""
+    source = dossier.tables["packages"]
+    priced = [row for row in source.rows if "price_net" in row.cells and "paid_hours" in row.cells]
+    cheap, dear = sorted(priced, key=lambda row: float(str(dossier.figures[row.cells["price_net"]].value)))[
+        :: len(priced) - 1
+    ]
+    rows = [
+        msgspec.structs.replace(row, key=f"{n}/{offer}", labels=row.labels | {"candidate": f"c{n}", "offer": offer})
+        for n in range(MOST_OFFERS)
+        for offer, row in (("dear", dear), ("cheap", cheap))
+    ]
+    tables = dossier.tables | {"packages": msgspec.structs.replace(source, rows=rows)}
+    chart = ChartMaker(msgspec.structs.replace(dossier, tables=tables), TEXT).packages("p")
+    assert chart is not None
+    said = texts(chart.wide)
+    assert [text for text in said if "· dear" in text] == []
+    assert [text for text in said if "· cheap" in text] == [f"c{n} · cheap" for n in range(MOST_OFFERS)]
+    assert any(text.startswith("cheapest offers;") for text in said)
