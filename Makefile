@@ -27,9 +27,14 @@ $(INSTALLED): pyproject.toml .ci/constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@
 
-demo: $(if $(MODEL),$(INSTALLED),$(CACHE)/demo-model.path) ## a small trial: demo/dossier.pdf; or yours: MODEL=<id or folder> DOCUMENTS=<file>
+demo: $(if $(MODEL),$(INSTALLED),$(CACHE)/demo-model.path) ## a small trial: demo/dossier.pdf; or yours: MODEL=<id or folder> DOCUMENTS=<folder or file>
 	@# Your own documents stay: labels and statements written into the trial's folder are taken up by the next call.
-	$(if $(DOCUMENTS),test -e $(DEMO)/protocol.toml ||,rm -rf $(DEMO) &&) \
+	@# The small trial is made anew, but only over one that this target made: its mark is written first.
+	@test -n "$(DOCUMENTS)" || test ! -e $(DEMO) || test -e $(DEMO)/.made-by-make-demo || \
+	  { echo "$(DEMO) is there and make demo did not make it: name another DEMO=, or DOCUMENTS= to continue your own" >&2; exit 2; }
+	@test -z "$(DOCUMENTS)$${PERMISSION}$${REVIEW}" || test ! -e $(DEMO)/protocol.toml || \
+	  echo "$(DEMO) is continued as it is: DOCUMENTS, PERMISSION and REVIEW speak to a new one; edit its protocol.toml" >&2
+	$(if $(DOCUMENTS),test -e $(DEMO)/protocol.toml ||,rm -rf $(DEMO) && mkdir -p $(DEMO) && touch $(DEMO)/.made-by-make-demo &&) \
 	  $(BIN)/collector init $(DEMO) --model "$(if $(MODEL),$(MODEL),$$(cat $(CACHE)/demo-model.path))" $(if $(DOCUMENTS), \
 	  --from "$(DOCUMENTS)" $${PERMISSION:+--permission "$$PERMISSION"} $${REVIEW:+--review "$$REVIEW"},--small)
 	$(BIN)/collector check $(DEMO)/protocol.toml

@@ -186,13 +186,21 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
     """
     from collector.clock import SystemClock
     from collector.freeze import freeze as freeze_protocol
-    from collector.lock import lock_path
+    from collector.lock import frozen_ids, lock_path
 
+    before = frozen_ids(lock_path(protocol))
     lock = freeze_protocol(protocol, campaign=campaign, clock=SystemClock(), with_tokenizer=not no_tokens)
     click.echo(f"protocol_id {lock.protocol_id}")
     click.echo(f"plan_id     {lock.plan_id}")
     click.echo(f"objective   {lock.objective_digest or 'not declared: no campaign file'}")
-    click.echo(f"wrote {lock_path(protocol)}; next: collector run {protocol} --out runs/", err=True)
+    if before is not None and before[0] != lock.protocol_id:
+        click.echo(f"this is a new protocol: runs of {before[0][:12]}… stay with the old one", err=True)
+    elif before is not None and before[1] != lock.plan_id:
+        click.echo(f"the protocol is the same, the plan is new: runs of plan {before[1][:12]}… stay with it", err=True)
+    step = f"collector run {protocol} --out {protocol.parent / 'runs'}"
+    if lock.trial.task_kind != "extraction":
+        step = f"scoring of {lock.trial.task_kind} is not built yet, so `collector run` refuses this protocol"
+    click.echo(f"wrote {lock_path(protocol)}; next: {step}", err=True)
 
 
 def duration_s(text: str) -> float:

@@ -152,6 +152,20 @@ def _expected_findings(path: Path, entry: NumberedDocument, fields: Sequence[Fie
             yield Finding(path, entry.line, "expected-empty", message, "write null where the document has none")
         elif normalise(rule, value) is None:
             yield _not_normalisable(path, entry, rule, value)
+        elif rule.type == "date" and _reads_both_ways(rule, value):
+            message = f"document {document.id!r}: the expected {rule.name!r} is {shown(value)}, day or month first?"
+            yield Finding(path, entry.line, "expected-ambiguous", message, "write it like '2026-04-03'")
+
+
+def _reads_both_ways(rule: FieldRule, value: str) -> bool:
+    """A spreadsheet may have written it the other way round: what is expected must not depend on a guess.
+
+    With dots the day stands first everywhere.
+    """
+    if "." in value:
+        return False
+    first, second = (normalise(msgspec.structs.replace(rule, day_first=order), value) for order in (True, False))
+    return first != second
 
 
 def _not_normalisable(path: Path, entry: NumberedDocument, rule: FieldRule, value: str) -> Finding:

@@ -155,6 +155,15 @@ def read_lock(path: Path) -> Lock:
     return lock
 
 
+def frozen_ids(path: Path) -> tuple[str, str] | None:
+    """Return protocol_id and plan_id of a lock that is there, null where none can be read."""
+    try:
+        lock = read_lock(path)
+    except Refused:
+        return None
+    return lock.protocol_id, lock.plan_id
+
+
 def drift_findings(loaded: LoadedProtocol) -> list[Finding]:
     """Return one finding per thing that differs between a protocol and its lock; empty when they agree.
 

@@ -140,7 +140,12 @@ def choose(runs: tuple[Path, ...], campaign: Path, as_of: dt.date | None, out: P
     dossier = _dossier(tuple(choosing_files(runs)), campaign, as_of)
     write_whole(out, choice(dossier))
     click.echo(out)
-    click.echo("a configuration is chosen" if dossier.decision.has_winner else "none is chosen", err=True)
+    chosen = next((row for row in dossier.tables["candidates"].rows if row.labels["status"] == "recommended"), None)
+    if chosen is None:
+        click.echo("none is chosen: the file says why", err=True)
+    else:
+        step = f"collector confirm protocol.toml --choice {out} --out runs/"
+        click.echo(f"chosen: {chosen.labels['label']}; next: {step}", err=True)
     _exit_where_newer(dossier)
 
 
@@ -242,6 +247,9 @@ def _dossier(
     from reporter.candidates import unmeasured
 
     dossier = build_dossier(runs, campaign, as_of=as_of, choice=choice)
+    if campaign is None:
+        for beside in [path / "campaign.toml" for path in runs if (path / "campaign.toml").is_file()]:
+            click.echo(f"note: {beside} is not read; add --campaign {beside} for prices and objective", err=True)
     if campaign is not None:
         for finding in unmeasured(dossier, read_campaign(campaign)):
             click.echo(f"note: {finding}", err=True)

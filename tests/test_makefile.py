@@ -52,6 +52,7 @@ def test_without_settings_the_small_starter_is_made_anew_with_the_cached_model(t
     demo = tools.parent / "demo"
     demo.mkdir()
     (demo / "old").touch()
+    (demo / ".made-by-make-demo").touch()
     calls = make_demo(tools)
     assert calls[0] == ["collector", "init", str(demo), "--model", "/models/small one", "--small"]
     assert [call[:2] for call in calls[1:]] == [
@@ -59,6 +60,22 @@ def test_without_settings_the_small_starter_is_made_anew_with_the_cached_model(t
         ["reporter", "html"], ["reporter", "pdf"],
     ]  # fmt: skip
     assert not (demo / "old").exists()
+
+
+def test_a_folder_that_make_demo_did_not_make_is_never_deleted(tools: Path) -> None:
+    """Leaving DOCUMENTS out of a second call must not cost a labelled sheet."""
+    demo = tools.parent / "demo"
+    demo.mkdir()
+    (demo / "documents.csv").write_text("labelled by hand")
+    done = subprocess.run(
+        ["make", "-C", str(ROOT), "-o", "installed", "-o", str(tools.parent / "demo-model.path"), "demo",
+         f"BIN={tools}", "INSTALLED=installed", f"CACHE={tools.parent}", f"DEMO={demo}"],
+        capture_output=True, text=True, check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("MAKE")},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "did not make it" in done.stderr
+    assert (demo / "documents.csv").read_text() == "labelled by hand"
 
 
 def test_ones_own_documents_and_statements_reach_init_as_they_were_written(tools: Path) -> None:

@@ -75,7 +75,8 @@ def encoder(setup: EngineSetup) -> TemplateEncoder:
     except (OSError, ValueError) as fault:
         raise DossierError(
             f"the tokenizer of {setup.model.id} cannot be read: {fault}",
-            next_step="check [model] id and revision; with HF_HUB_OFFLINE=1 the model must already be in the cache",
+            next_step="check [model] id and revision; with HF_HUB_OFFLINE=1 the model must already be in the cache; "
+            "--no-tokens leaves the prompts' tokens uncounted",
         ) from fault
 
 
