@@ -26,7 +26,7 @@ from .dossier import Dossier, Sentence
 from .figures import Evidence
 from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
-from .notices import notices
+from .notices import disturbed_keys, notices
 from .price_tables import put_price_tables
 from .record_digest import records_digest
 from .selection import join, select, withheld
@@ -110,7 +110,7 @@ def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
     put_candidates(book, selection, campaign, is_refuted=is_refuted)
     return Case(
         book, evidence.lock, evidence.stage, reference, selection, campaign, changed_files=len(store.changed_files),
-        has_open_files=bool(store.open_files), confirmation=confirmation,
+        has_open_files=bool(store.open_files), confirmation=confirmation, disturbed_keys=disturbed_keys(store),
     )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ class Case(NamedTuple):
     reference: Configuration | None
     selection: Selection
     campaign: Campaign | None
+    disturbed_keys: frozenset[str] = frozenset()
+    """Configurations whose counted passes shared the machine with others while measuring."""
     changed_files: int = 0
     """Record files that are not as they were written."""
     has_open_files: bool = False
@@ -32,7 +34,10 @@ class Case(NamedTuple):
 
     @property
     def was_machine_busy(self) -> bool:
-        """The collector found other load on the machine before or while it measured."""
+        """Others were found on the machine before it was measured, or while what is recommended was measured."""
+        winner = self.selection.winner
+        if winner is not None and winner.key in self.disturbed_keys:
+            return True
         return any(row.labels.get("warning_class") == "machine_busy" for row in self.book.rows("warnings"))
 
     @property

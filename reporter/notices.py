@@ -18,6 +18,10 @@ from .selection import Offered, Standing
 from .stability import unstable_gates
 from .wording import sentence
 
+MOST_SHARE_OF_OTHERS = 0.1
+"""Share of the processors that others may use while measuring before it is said; a quiet machine's own services take
+two percent."""
+
 
 def notices(case: Case, store: Store, *, objective_declared: bool | None) -> list[Sentence]:
     """Return the notices: about records, about the measurement, about the objective and about offers."""
@@ -71,6 +75,19 @@ def _files(case: Case, store: Store) -> Iterator[Sentence]:
 def _busy(case: Case) -> Iterator[Sentence]:
     if case.was_machine_busy:
         yield sentence("reason_machine_busy")
+    for label in sorted({s.label for s in case.measured if s.key in case.disturbed_keys}):
+        yield sentence("notice_disturbed", label=label)
+
+
+def disturbed_keys(store: Store) -> frozenset[str]:
+    """Return the configurations whose counted passes had others on the processor or on the card while measuring."""
+    found = store.con.execute(
+        "select distinct passes.configuration_key from counted_passes as passes "
+        "inner join stg_telemetry as telemetry using (run_id, pass_id) where telemetry.phase = 'measure' "
+        "and (telemetry.host_cpu_share > ? or telemetry.foreign_process_count > 0)",
+        [MOST_SHARE_OF_OTHERS],
+    ).fetchall()
+    return frozenset(key for (key,) in found)
 
 
 def _noise(case: Case) -> Iterator[Sentence]:

@@ -413,6 +413,7 @@ NOTICES = {
     "notice_objective_before": say("The objective was declared before the first run."),
     "notice_objective_after": say("The objective was not declared before the first run, or was changed since."),
     "notice_not_stable": say("Not stable: {label} passes or fails the rule on {rule} depending on the repetition."),
+    "notice_disturbed": say("{label}: others used the machine while it was measured; its times may be too long."),
     "notice_unsteady": say("{label}: speed had not settled while measuring."),
     "notice_interval": say("The protocol asks for a decision by interval; this version cannot make it and makes none."),
     "notice_plans": say_counted(

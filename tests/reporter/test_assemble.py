@@ -218,6 +218,28 @@ def test_a_notice_calls_a_configuration_by_its_candidates_name(
     assert told == [f"{name}: speed had not settled while measuring." for name in ("CPU bf16", "CPU fp32")]
 
 
+def test_others_on_the_machine_while_a_configuration_was_measured_are_told_with_its_name(
+    tmp_path: Path, campaign_records: Kit, priced: Any, said: Say
+) -> None:
+    """A tenth of the processors is told, less is not; what is recommended then carries it on page one."""
+    written = campaign_records(tmp_path / "runs")
+    names: dict[str, str] = {}
+
+    def disturbed(line: dict[str, Any]) -> dict[str, Any]:
+        if line["kind"] == "pass_begin":
+            names[line["pass_id"]] = line["variant_name"]
+        if (line["kind"], line.get("phase"), line.get("statistic")) != ("reading", "measure", "start"):
+            return line
+        share = 0.3 if names[line["pass_id"]] == "bf16" else 0.02
+        kept = {key: line[key] for key in ("run_id", "seq", "prev", "written_at", "pass_id", "phase", "device_id")}
+        return {"kind": "telemetry", **kept, "missing": {}, "window_ns": 10**9, "host_cpu_share": share}
+
+    rewritten(campaign_records, written.path, disturbed)
+    dossier = build_dossier([written.runs], priced.write())
+    told = [said(dossier, notice) for notice in dossier.notices if notice.key == "notice_disturbed"]
+    assert told == ["CPU bf16: others used the machine while it was measured; its times may be too long."]
+
+
 def test_each_machine_has_its_own_notice_of_noise(tmp_path: Path, campaign_records: Kit, said: Say) -> None:
     for name, start in (("GPU A", "2026-01-02T09:00:00"), ("GPU B", "2026-01-03T09:00:00")):
         device = campaign_records.device(name=name, kind="cuda", host=name[-1])

@@ -36,7 +36,7 @@ def demo_folder() -> Path:
     return folder
 
 
-def test_token_ids_equal_generate_on_40_documents_of_the_starter(
+def test_token_ids_equal_generate_on_every_20th_document_of_the_starter(
     demo_folder: Path, make_setup: Callable[..., Any]
 ) -> None:
     import msgspec
@@ -48,11 +48,13 @@ def test_token_ids_equal_generate_on_40_documents_of_the_starter(
     engine.load()
     protocol = load_protocol(STARTER / "protocol.toml").protocol
     documents = [entry.document for entry in read_documents(STARTER / "documents.jsonl").entries]
-    prompts = engine.encode([render_prompt(protocol.task, document) for document in documents])
-    assert len(prompts) >= 40
+    some = documents[::20]
+    assert {document.length_class for document in some} == {"short", "usual", "long"}
+    assert len(some) >= 16
+    prompts = engine.encode([render_prompt(protocol.task, document) for document in some])
     loaded, decoder = engine._loaded()
     differing = []
-    for prompt in prompts[:40]:
+    for prompt in prompts:
         ours = decoder.decode(prompt.token_ids, max_new_tokens=LIMIT, limit_ns=10**12).token_ids
         ids = torch.tensor([prompt.token_ids])
         whole = loaded.model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=LIMIT)
