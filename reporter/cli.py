@@ -250,7 +250,7 @@ def _dossier(
     if campaign is None:
         for beside in [path / "campaign.toml" for path in runs if (path / "campaign.toml").is_file()]:
             click.echo(f"note: {beside} is not read; add --campaign {beside} for prices and objective", err=True)
-    if campaign is not None:
+    else:
         for finding in unmeasured(dossier, read_campaign(campaign)):
             click.echo(f"note: {finding}", err=True)
     return dossier

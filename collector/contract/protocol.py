@@ -300,8 +300,7 @@ def lock_digests(text: bytes | str) -> LockDigests:
     lock another digest. Raises KeyError, TypeError or msgspec.DecodeError for what is no lock.
     """
     plain = msgspec.json.decode(text)
-    protocol_id = json_digest(plain["trial"])
-    return LockDigests(protocol_id, json_digest({"protocol_id": plain["protocol_id"], "plan": plain["plan"]}))
+    return LockDigests(json_digest(plain["trial"]), _plan_id(plain["protocol_id"], plain["plan"]))
 
 
 def as_json(value: msgspec.Struct) -> JsonValue:
@@ -322,7 +321,11 @@ def protocol_digest(trial: LockedTrial) -> str:
 
 def plan_digest(protocol_id: str, plan: LockedPlan) -> str:
     """Return plan_id: changes with model, variants, repetitions or order, while protocol_id stays."""
-    return json_digest({"protocol_id": protocol_id, "plan": as_json(plan)})
+    return _plan_id(protocol_id, as_json(plan))
+
+
+def _plan_id(protocol_id: str, plan: JsonValue) -> str:
+    return json_digest({"protocol_id": protocol_id, "plan": plan})
 
 
 def lock_bytes(lock: Lock) -> bytes:
