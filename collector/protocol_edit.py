@@ -44,30 +44,31 @@ def with_tables_commented(text: str, place: str, *, why: str) -> str:
 
 def with_fields(text: str, fields: Sequence[FieldRule]) -> str:
     """Return the text with these `[[task.field]]` tables in the place of its own."""
-    lines = text.splitlines(keepends=True)
-    spans = _tables(text, "task.field")
-    for begin, end in reversed(spans):
-        del lines[begin:end]
     tables = []
     for rule in fields:
         labels = f"labels = {json.dumps(rule.labels, ensure_ascii=False)}\n" if rule.labels else ""
         name = json.dumps(rule.name, ensure_ascii=False)
         tables.append(f'[[task.field]]\nname = {name}\ntype = "{rule.type}"\n{labels}\n')
-    lines[spans[0][0] : spans[0][0]] = tables
-    return "".join(lines)
+    return _with_tables(text, "task.field", tables)
 
 
 def with_examples(text: str, examples: Sequence[Example]) -> str:
     """Return the text with these `[[task.example]]` tables in the place of its own, which must be there."""
-    lines = text.splitlines(keepends=True)
-    spans = _tables(text, "task.example")
-    for begin, end in reversed(spans):
-        del lines[begin:end]
-    lines[spans[0][0] : spans[0][0]] = [
+    tables = [
         f"[[task.example]]\ndocument = {json.dumps(example.document, ensure_ascii=False)}\n"
         f"answer = {json.dumps(example.answer, ensure_ascii=False)}\n\n"
         for example in examples
     ]
+    return _with_tables(text, "task.example", tables)
+
+
+def _with_tables(text: str, place: str, tables: Sequence[str]) -> str:
+    """Return the text with these tables where the first of its own list of tables stood."""
+    lines = text.splitlines(keepends=True)
+    spans = _tables(text, place)
+    for begin, end in reversed(spans):
+        del lines[begin:end]
+    lines[spans[0][0] : spans[0][0]] = tables
     return "".join(lines)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .book import Book, ref, row
-from .dossier import Figure, Row, Sentence
+from .configurations import DEVICE_SCOPES
+from .dossier import Figure, Row, Sentence, number
 from .wording import sentence
 
-SCOPES = ("device", "process", "reserved", "allocated", "host")
+SCOPES = (*DEVICE_SCOPES, "host")
 """Widest first: the widest one that was read is shown beside the speed; all of them are in the memory section."""
 GRAIN = "one row per pass of a batch series, failed ones included, and one per batch that was not tried"
 _RATIO = "seconds_per_document one request at a time / seconds_per_document"
@@ -31,7 +32,7 @@ def largest_batch(book: Book) -> Figure | None:
     """Return the largest batch that a series came to the end with; null without a series."""
     completed = [r for r in book.rows("batch_series") if r.labels["outcome"] == "completed"]
     figures = [f for r in completed if (f := book.figure(r, "batch")) is not None]
-    return max(figures, key=lambda figure: _number(figure) or 0.0, default=None)
+    return max(figures, key=lambda figure: number(figure) or 0.0, default=None)
 
 
 def failed_batches(book: Book) -> list[Row]:
@@ -100,7 +101,7 @@ def _ratio(book: Book, found: Row, start: Row | None) -> str | None:
     if start is None or found.key == start.key:
         return None
     inputs = [book.figure(start, "seconds_per_document"), book.figure(found, "seconds_per_document")]
-    values = [_number(figure) for figure in inputs]
+    values = [number(figure) for figure in inputs]
     first, second = values
     return book.derived(
         [figure.figure_id for figure in inputs if figure is not None],
@@ -137,7 +138,3 @@ def _said(found: Row) -> Sequence[Sentence]:
     if labels["reduced_to"].isdigit():
         return [failed, sentence("batch_reduced_to", batch=labels["reduced_to"])]
     return [failed]
-
-
-def _number(figure: Figure | None) -> float | None:
-    return float(figure.value) if figure is not None and isinstance(figure.value, int | float) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from .board import Board, Chart, finished, label_width, wrapped
-from .dossier import Dossier, Figure, Row
+from .dossier import Dossier, Figure, Row, number
 from .drawing import LINE_HEIGHT, Bar, Mark, Note
 from .figure_text import FigureText, Scale, scale_of
 from .svg import ACCENT, INK, QUIET, RULE, WARNING
@@ -57,7 +57,7 @@ class ChartMaker:
 
     def difference(self, title: str) -> Chart | None:
         """Each configuration's difference to the reference with its interval, the rule drawn and named."""
-        rows = [r for r in self.rows("paired") if _number(self.figure(r, "difference_points")) is not None][:MOST_ROWS]
+        rows = [r for r in self.rows("paired") if number(self.figure(r, "difference_points")) is not None][:MOST_ROWS]
         if not rows:
             return None
         failing = self._failing()
@@ -108,7 +108,7 @@ class ChartMaker:
     def _difference_row(
         self, board: Board, y: float, figure: Figure, is_failing: bool, behind: Callable[[float], float]
     ) -> None:
-        value = _number(figure) or 0.0
+        value = number(figure) or 0.0
         colour = WARNING if is_failing else ACCENT
         if figure.interval:
             board.bars.append(Bar(y, figure.interval.low, figure.interval.high, colour, is_dashed=is_failing))
@@ -146,7 +146,7 @@ class ChartMaker:
         for row in self.rows("gates"):
             limit, documents = self.figure(row, "limit"), self.figure(row, "document_count")
             if row.labels.get("rule", "").startswith("max_lost") and limit and documents:
-                allowed, total = _number(limit), _number(documents)
+                allowed, total = number(limit), number(documents)
                 if allowed is not None and total:
                     name = self.tell(
                         N_("rule: lose at most %(limit)s of %(total)s"),
@@ -174,7 +174,7 @@ class ChartMaker:
 
     def memory_scope(self) -> str | None:
         """Return the widest memory scope that was measured."""
-        seen = {r.labels.get("scope") for r in self.rows("memory") if _number(self.figure(r, "peak_bytes")) is not None}
+        seen = {r.labels.get("scope") for r in self.rows("memory") if number(self.figure(r, "peak_bytes")) is not None}
         return next((scope for scope in SCOPES if scope in seen), None)
 
     def memory(self, title: str) -> Chart | None:
@@ -186,7 +186,7 @@ class ChartMaker:
         figures = [f for r in rows if (f := self.figure(r, "peak_bytes")) is not None]
         scale = scale_of([f for f in figures if f.value is not None])
         phases = [self.text.word(r.labels.get("phase", "")) for r in rows]
-        top = max(_number(f) or 0.0 for f in figures) / scale.divisor
+        top = max(number(f) or 0.0 for f in figures) / scale.divisor
 
         def draw(is_narrow: bool) -> str:
             room = label_width(phases)
@@ -211,7 +211,7 @@ class ChartMaker:
         return finished("memory", title, said + ".", **self.both(draw))
 
     def _lollipop(self, board: Board, y: float, figure: Figure | None, scale: Scale, *, is_main: bool) -> None:
-        value = _number(figure)
+        value = number(figure)
         if figure is None or value is None:
             reason = self.text.reason(figure) if figure else self.text.word("not_measured")
             board.notes.append(Note(y, f"– {reason}", x=0.0, colour=QUIET, dx=4))
@@ -240,7 +240,7 @@ class ChartMaker:
             return None
         scale = scale_of(figures)
         unit = self.tr.text(scale.unit_word)
-        top = max(_number(f) or 0.0 for f in figures) / scale.divisor
+        top = max(number(f) or 0.0 for f in figures) / scale.divisor
         labels = [r.labels.get("label", r.key) for r in rows]
 
         def draw(is_narrow: bool) -> str:
@@ -261,7 +261,7 @@ class ChartMaker:
         return finished(f"times-{metric.removesuffix('_s')}", title, said + ".", **self.both(draw))
 
     def _spread(self, board: Board, y: float, row: Row, scale: Scale) -> None:
-        median, high = _number(self.figure(row, "p50_s")), _number(self.figure(row, "p90_s"))
+        median, high = number(self.figure(row, "p50_s")), number(self.figure(row, "p90_s"))
         if median is None:
             board.notes.append(Note(y, f"– {self.text.word('not_measured')}", x=0.0, dx=4, colour=QUIET))
             return
@@ -289,7 +289,7 @@ class ChartMaker:
 
         Where all offers of all candidates would fill more than a page, each candidate's cheapest offer is drawn.
         """
-        every = [r for r in self.rows("packages") if _number(self.figure(r, "paid_hours"))]
+        every = [r for r in self.rows("packages") if number(self.figure(r, "paid_hours"))]
         if not every:
             return None
         rows = self._packages_drawn(every)
@@ -297,7 +297,7 @@ class ChartMaker:
         if len(rows) < len(every):
             axis = self.tell(N_("cheapest offers; hours paid: needed (thick) and idle (thin)"))
         scale = Scale(N_("h"), 1.0, 0)
-        top = max(_number(self.figure(r, "paid_hours")) or 0.0 for r in rows)
+        top = max(number(self.figure(r, "paid_hours")) or 0.0 for r in rows)
         names = [self._package_name(r) for r in rows]
 
         def draw(is_narrow: bool) -> str:
@@ -322,7 +322,7 @@ class ChartMaker:
 
     def _packages_drawn(self, rows: list[Row]) -> list[Row]:
         def price(row: Row) -> float:
-            return _number(self.figure(row, "price_net")) or 0.0
+            return number(self.figure(row, "price_net")) or 0.0
 
         def offer(row: Row) -> tuple[str, str]:
             return row.labels.get("candidate", ""), row.labels.get("offer", "")
@@ -337,7 +337,7 @@ class ChartMaker:
         return [row for row in rows if offer(row) in drawn]
 
     def _package_row(self, board: Board, y: float, row: Row, scale: Scale) -> None:
-        needed, paid = _number(self.figure(row, "needed_hours")), _number(self.figure(row, "paid_hours")) or 0.0
+        needed, paid = number(self.figure(row, "needed_hours")), number(self.figure(row, "paid_hours")) or 0.0
         board.bars.append(Bar(y, 0.0, paid, QUIET, 1.2))
         if needed is not None:
             board.bars.append(Bar(y, 0.0, min(needed, paid), ACCENT, 5.0))
@@ -360,13 +360,9 @@ class ChartMaker:
         return " · ".join(parts)
 
 
-def _number(figure: Figure | None) -> float | None:
-    return float(figure.value) if figure is not None and isinstance(figure.value, int | float) else None
-
-
 def _reach(figure: Figure) -> list[float]:
     ends = [figure.interval.low, figure.interval.high] if figure.interval else []
-    value = _number(figure)
+    value = number(figure)
     return ends + ([value] if value is not None else [])
 
 

@@ -18,7 +18,7 @@ from .packages import Machine
 _KEY = re.compile(r".*~b([0-9]+)~c([0-9]+)(?:~[0-9a-f]{6})?")
 """`<variant>~<device>~b<batch>~c<concurrency>`, with six more digits where two machines share that."""
 _SCOPES: dict[str, tuple[MemoryScope, ...]] = {"cpu": ("host",)}
-_DEVICE_SCOPES: tuple[MemoryScope, ...] = ("device", "process", "reserved", "allocated")
+DEVICE_SCOPES: tuple[MemoryScope, ...] = ("device", "process", "reserved", "allocated")
 """Widest first: the widest one that was read answers whether it fits."""
 
 ROLE_OF: dict[Stage, Role] = {"pilot": "development", "validation": "validation", "test": "test"}
@@ -175,7 +175,7 @@ def _machine(book: Book, device: str, environment_id: str | None) -> tuple[Machi
 def _peak(book: Book, key: str, kind: str, capacity: int | None, capacity_id: str | None) -> PeakReading | None:
     """Return the highest peak over phases of the widest scope read; of several cards, the fullest."""
     rows = [row for row in book.rows_of("memory", key) if book.whole(row, "peak_bytes") is not None]
-    for scope in _SCOPES.get(kind, _DEVICE_SCOPES):
+    for scope in _SCOPES.get(kind, DEVICE_SCOPES):
         by_device: dict[str, dict[Peak, str]] = {}
         for row in rows:
             if row.labels.get("scope") == scope:

@@ -59,6 +59,11 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     sources: list[str] = []
 
 
+def number(figure: Figure | None) -> float | None:
+    """Return a figure's value as a number; null where there is no figure, no value, or a text."""
+    return float(figure.value) if figure is not None and isinstance(figure.value, int | float) else None
+
+
 class Sentence(msgspec.Struct, frozen=True, kw_only=True):
     """A sentence in no language: a key of `wording.SENTENCES` and its parameters.
 

@@ -9,7 +9,7 @@ import msgspec
 from collector.contract.protocol import Lock
 
 from .book import Book, ref, row
-from .dossier import Figure, Row, Sentence, Unit
+from .dossier import Figure, Row, Sentence, Unit, number
 from .wording import sentence
 
 CLAIM_TOLERANCE_PERCENT = 1
@@ -77,7 +77,7 @@ def _compared(book: Book, variant: Row, references: dict[str, Row]) -> dict[str,
 def _ratio(book: Book, variant: Row, column: str, other: Figure | None, unit: Unit) -> str | None:
     """Add claimed / weight bytes, or 100 x weight bytes / those of the reference."""
     own = book.figure(variant, "weight_bytes")
-    taken, against = _number(own), _number(other)
+    taken, against = number(own), number(other)
     if own is None or other is None or not taken or not against:
         return None
     is_claim = unit == "ratio"
@@ -91,7 +91,7 @@ def _ratio(book: Book, variant: Row, column: str, other: Figure | None, unit: Un
 
 
 def _claim(book: Book, variant: Row) -> Iterator[Sentence]:
-    own, claimed = _number(book.figure(variant, "weight_bytes")), _number(book.figure(variant, "claimed_weight_bytes"))
+    own, claimed = number(book.figure(variant, "weight_bytes")), number(book.figure(variant, "claimed_weight_bytes"))
     if own and claimed and abs(claimed - own) * 100 > CLAIM_TOLERANCE_PERCENT * own:
         yield sentence(
             "weights_claim_wrong", label=variant.labels["label"], claimed=ref(variant.cells["claimed_weight_bytes"]),
@@ -106,7 +106,7 @@ def _answer(book: Book, variant: Row, references: dict[str, Row]) -> Iterator[Se
     if reference is None or not bits or "percent_of_reference" not in variant.cells:
         return
     of_reference = book.figure(reference, "effective_bits")
-    before = _number(of_reference)
+    before = number(of_reference)
     if of_reference is None or not before or bits >= before:
         return
     promised = book.derived(
@@ -125,7 +125,3 @@ def _answer(book: Book, variant: Row, references: dict[str, Row]) -> Iterator[Se
             "weights_largest", part="@" + largest.labels["module_group"], dtype=largest.labels["storage_dtype"],
             bytes=ref(largest.cells["tensor_bytes"]),
         )  # fmt: skip
-
-
-def _number(figure: Figure | None) -> float | None:
-    return float(figure.value) if figure is not None and isinstance(figure.value, int | float) else None
