@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from collector.contract.campaign import PACKAGE_DAYS, Calendar, Offer
+from collector.contract.campaign import Calendar
 from collector.contract.money import Money, Taxed, exact, percent_rate, taxed_from_gross, taxed_from_net
+from collector.contract.offers import PACKAGE_DAYS, Offer
 
 from .dossier import Basis
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from collector.contract.campaign import PACKAGE_DAYS, Campaign, Offer
+from collector.contract.campaign import Campaign
 from collector.contract.money import exact, rounded
+from collector.contract.offers import PACKAGE_DAYS, Offer
 
 from .book import Book, hours, ref, row
 from .dossier import Row, Sentence

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from collector.contract.campaign import Campaign, Candidate, Objective, Offer
+from collector.contract.campaign import Campaign, Candidate, Objective
 from collector.contract.judging.gates import GateVerdict, judge_gates
 from collector.contract.money import exact
+from collector.contract.offers import Offer
 from collector.contract.protocol import Gates
 
 from .configurations import Configuration

@@ -1,46 +1,52 @@
-"""The campaign: candidates, offers, calendar and objective. Structs of campaign.toml."""
+"""The campaign: candidates, offers, charges, calendar and objective. Structs of campaign.toml."""
 
 from __future__ import annotations
 
 import datetime as dt
 from typing import Annotated, Literal
 
-import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
+from .charges import Allocation, Charge, Rental
 from .digests import json_digest
+from .offers import (
+    Currency,
+    EnergyPrice,
+    ExchangeRate,
+    Hours,
+    Offer,
+    Purchase,
+    StaffHours,
+    Table,
+)
 from .protocol import Percent, as_json
 from .records.base import Label
 
 Basis = Literal["measured", "quoted", "assumed", "claimed", "example"]
 """Strongest first. A derived figure names the weakest of its inputs."""
 
-Amount = Annotated[
-    str, Meta(pattern=r"^-?[0-9]{1,15}(\.[0-9]{1,9})?$", description="exact decimal, as a string, below 10^15")
-]
-Hours = Annotated[
-    str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?$", description="hours, exact decimal, as a string, below 10^9")
-]
 Volume = Annotated[int, Meta(ge=1, le=10**9)]
-Currency = Annotated[str, Meta(pattern="^[A-Z]{3}$", description="ISO 4217 code")]
 Preference = Literal["cheapest", "most_headroom", "fastest_corpus", "most_corpora"]
-PricingClass = Literal["on_demand", "reserved", "interruptible", "quote"]
-PACKAGE_DAYS = (3, 7, 30)
+Seconds = Annotated[
+    str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9})?$", description="seconds, exact decimal, as a string, below 10^9")
+]
 
 
-class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table of campaign.toml: unknown keys are refused."""
-
-
-class Objective(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is preferred among the configurations that pass every gate."""
+class Objective(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is preferred among the configurations that pass every gate, and what each must keep to beside quality."""
 
     prefer: Preference
     tie_percent: Percent = "0"
     """Candidates within this width of the best are equivalent."""
+    min_headroom_percent: Percent | None = None
+    """Of the offered card's memory, free at the highest peak."""
+    max_first_token_s: Seconds | None = None
+    max_answer_s: Seconds | None = None
+    """Time limits of one request, from sending to the first token and to the whole answer, at `time_percentile`."""
+    time_percentile: Literal[50, 90, 95, 99] | None = None
 
 
-class Candidate(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Candidate(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A configuration by its labels, and the offers it could be rented under."""
 
     id: Label
@@ -55,29 +61,7 @@ class Candidate(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     offers: list[Label] = []
 
 
-class Offer(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One price list of one provider for one machine, whole packages. Amounts are net of tax unless said otherwise."""
-
-    id: Label
-    provider: Label
-    device: Label
-    device_count: Annotated[int, Meta(ge=1)] = 1
-    device_memory_gib: Amount | None = None
-    mig_profile: Label | None = None
-    pricing_class: PricingClass
-    currency: Currency
-    price_3_days: Amount | None = None
-    price_7_days: Amount | None = None
-    price_30_days: Amount | None = None
-    prices_are: Literal["net", "gross"] = "net"
-    tax_percent: Percent
-    basis: Literal["quoted", "assumed", "example"]
-    source: Label
-    retrieved: dt.date
-    valid_until: dt.date
-
-
-class Duration(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Duration(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Hours of one calendar phase and where they come from; an assumption names the person."""
 
     hours: Hours
@@ -85,7 +69,7 @@ class Duration(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     by: Label | None = None
 
 
-class Calendar(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Calendar(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Hours beside processing, which is measured. What is absent counts as not foreseen and is printed as such."""
 
     preparation: Duration | None = None
@@ -98,7 +82,30 @@ class Calendar(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     export: Duration | None = None
 
 
-class Campaign(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Override(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A person chose another candidate than the rules: printed on page one with name, day and reason."""
+
+    candidate: Label
+    by: Label
+    on: dt.date
+    because: Label
+
+
+class Sensitivity(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """By how much each input may be wrong, up or down. What is not declared is not varied, and is printed as such."""
+
+    by: Label
+    """Who answers for these ranges."""
+    price_percent: Percent | None = None
+    accepted_points: Percent | None = None
+    """Percentage points of the documents accepted."""
+    restarts_h: Hours | None = None
+    utilisation_percent: Percent | None = None
+    """Of the processing time: slower or faster by this much."""
+    volume_percent: Percent | None = None
+
+
+class Campaign(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """campaign.toml, whole."""
 
     format: Literal[1]
@@ -113,12 +120,26 @@ class Campaign(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     corpora_wanted: Volume = 1
     documents_per_corpus: Volume
     deadline_h: Hours | None = None
+    currency: Currency | None = None
+    """The currency everything is compared in; that of the first offer where not given."""
     objective: Objective
-    candidates: list[Candidate] = msgspec.field(name="candidate", default_factory=list)
-    offers: list[Offer] = msgspec.field(name="offer", default_factory=list)
+    candidates: list[Candidate] = field(name="candidate", default_factory=list)
+    offers: list[Offer] = field(name="offer", default_factory=list)
     calendar: Calendar = Calendar()
+    exchange_rates: list[ExchangeRate] = field(name="exchange_rate", default_factory=list)
+    rentals: list[Rental] = field(name="rental", default_factory=list)
+    charges: list[Charge] = field(name="charge", default_factory=list)
+    allocation: Allocation = Allocation()
+    purchase: Purchase | None = None
+    energy: EnergyPrice | None = None
+    staff: list[StaffHours] = []
+    sensitivity: Sensitivity | None = None
+    override: Override | None = None
 
 
 def objective_digest(objective: Objective) -> str:
     """Return the digest that a run's header cites, so 'declared before the first run' can be checked."""
-    return json_digest(as_json(objective))
+    plain = as_json(objective)
+    assert isinstance(plain, dict)
+    # A requirement that is not made is left out, so that objectives declared before it could be made keep their digest.
+    return json_digest({name: value for name, value in plain.items() if value is not None})

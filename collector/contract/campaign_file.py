@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from .campaign import PACKAGE_DAYS, Campaign, Offer
+from .campaign import Campaign
 from .errors import Finding, Refused
 from .money import Money, MoneyError, exact
+from .offers import PACKAGE_DAYS, Offer
 from .toml_lines import read_toml
 
 

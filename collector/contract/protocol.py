@@ -15,6 +15,7 @@ from .records.base import CacheKind, Count, Hmac, Label, LengthClass, Role, Sha2
 FieldType = Literal["date", "money", "label", "text"]
 TaskKind = Literal["extraction", "answers", "ranking"]
 Quantization = Literal["none", "torchao_int8", "bnb_int8", "bnb_nf4", "quanto_int8", "gguf"]
+AnswersBy = Literal["generation", "embedding"]
 DecideBy = Literal["rule", "interval"]
 Percent = Annotated[
     str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", max_length=8, description="exact decimal, as a string")
@@ -61,6 +62,37 @@ class Example(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     candidates: dict[str, str] = {}
 
 
+class RankingRule(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a ranking is judged: the measure over the first `k` candidates, and what a document must reach."""
+
+    metric: Literal["ndcg", "mrr", "recall"] = "ndcg"
+    k: Annotated[int, Meta(ge=1, le=10_000)] = 10
+    accept_from: Decimal10
+    """0 to 1; a document whose value is at least this is accepted."""
+
+
+class Scorer(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The user's own judging: a Python function or a command. Digests of `files` say which code judged.
+
+    entry_point: `module:function`. command: reads JSON-lines, writes one verdict per line; needs --allow-commands.
+    files: relative to the protocol; at least the code itself.
+    """
+
+    entry_point: Label | None = None
+    command: list[str] = []
+    files: Annotated[list[Label], Meta(min_length=1)]
+    timeout_s: Annotated[float, Meta(gt=0)] = 60.0
+
+
+class LockedScorer(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A user's scorer in the lock: how it is called, and the digest of its files together."""
+
+    entry_point: Label | None
+    command: list[str]
+    files_sha256: Sha256
+    timeout_s: float
+
+
 class Task(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked of the model. `prompt` contains `{document}` once; `system` may be empty.
 
@@ -75,6 +107,10 @@ class Task(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fields: list[FieldRule] = msgspec.field(name="field", default_factory=list)
     missing_value: Literal["null"] = "null"
     """A field that the document does not have is right when the answer gives null, an empty string or no key."""
+    ranking: RankingRule | None = None
+    """Only for a ranking, which must have it unless a scorer judges."""
+    scorer: Scorer | None = None
+    """Judges instead of the built-in rules of the kind."""
 
 
 class Workload(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,6 +183,8 @@ class EngineChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Which engine answers. `script` is the scripted engine's file, relative to the protocol."""
 
     name: Literal["transformers", "scripted"]
+    answers_by: AnswersBy = "generation"
+    """`embedding`: query and candidates become vectors (mean pooling) and are ranked by cosine; only for a ranking."""
     script: Label | None = None
     threads: Annotated[int, Meta(ge=1)] | None = None
 
@@ -251,6 +289,8 @@ class LockedTrial(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Of all worked examples together; null without any."""
     fields: list[FieldRule]
     missing_value: Literal["null"]
+    ranking: RankingRule | None = None
+    scorer: LockedScorer | None = None
     permission: Label
     review: Label
     generation: Generation
@@ -334,5 +374,15 @@ def lock_bytes(lock: Lock) -> bytes:
 
 
 def rule_digest(trial: LockedTrial) -> str:
-    """Return the digest of what answers are judged by: fields and the treatment of missing values."""
-    return json_digest({"fields": [as_json(field) for field in trial.fields], "missing_value": trial.missing_value})
+    """Return the digest of what answers are judged by: fields and missing values, or the kind's own rule."""
+    rule: dict[str, JsonValue] = {
+        "fields": [as_json(field) for field in trial.fields],
+        "missing_value": trial.missing_value,
+    }
+    if trial.task_kind != "extraction":
+        rule["kind"] = trial.task_kind
+    if trial.ranking is not None:
+        rule["ranking"] = as_json(trial.ranking)
+    if trial.scorer is not None:
+        rule["scorer"] = as_json(trial.scorer)
+    return json_digest(rule)

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from collector.cli import main
 from collector.clock import FakeClock
-from collector.contract.campaign import PACKAGE_DAYS
 from collector.contract.campaign_file import read_campaign
 from collector.contract.errors import DossierError
+from collector.contract.offers import PACKAGE_DAYS
 from collector.freeze import freeze, read_frozen
 from collector.init import FILES, detected_device, init_folder
 from collector.protocol_check import check_protocol, examine, load_protocol

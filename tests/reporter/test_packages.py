@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.contract.campaign import Calendar, Duration, Offer
+from collector.contract.campaign import Calendar, Duration
 from collector.contract.money import Money, MoneyError
+from collector.contract.offers import Offer
 from reporter import packages as pk
 
 HOUR = pk.NS_PER_HOUR

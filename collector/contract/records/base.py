@@ -48,7 +48,7 @@ ObservedAt = Literal["loaded", "after_warmup"]
 CacheKind = Literal["dynamic", "static", "sliding_window", "quantized", "offloaded", "engine"]
 FailureCause = Literal[
     "out_of_memory", "killed", "crashed", "timeout", "load_failure", "missing_operator", "missing_dependency",
-    "connection", "truncation", "format", "quality", "too_long", "engine_error", "protocol",
+    "connection", "truncation", "format", "quality", "too_long", "engine_error", "protocol", "scorer",
 ]  # fmt: skip
 MissingReason = Literal[
     "unsupported", "not_permitted", "not_exposed_by_engine", "too_few_samples", "invalidated_by_graph",

@@ -84,3 +84,5 @@ class Score(Record, frozen=True, kw_only=True, tag="score"):
     """JSON objects found in the answer; the last one was judged."""
     normalisation_count: Count = 0
     """Field comparisons that were equal only after Unicode normalisation."""
+    graded_value: float | None = None
+    """A judgement by degrees, 0 to 1: nDCG@k, reciprocal rank, recall@k, a user scorer's value; null for yes or no."""
