@@ -13,8 +13,9 @@ from .case import Case
 from .dossier import Sentence
 from .load import Store
 from .look_notices import look_notices
+from .offered import Offered
 from .packages import Mismatch
-from .selection import Offered, Standing
+from .selection import Standing
 from .stability import unstable_gates
 from .wording import sentence
 

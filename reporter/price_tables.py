@@ -11,8 +11,9 @@ from collector.contract.offers import PACKAGE_DAYS, Offer
 
 from .book import Book, hours, ref, row
 from .dossier import Row, Sentence
+from .offered import Offered
 from .packages import LOADING, PROCESSING, Need, Package, offer_price
-from .selection import Offered, Standing
+from .selection import Standing
 from .wording import sentence
 
 WANTED = "campaign/volume/wanted_documents"

@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 from collector.contract.campaign import Campaign, Candidate, Objective
 from collector.contract.judging.gates import GateVerdict, judge_gates
 from collector.contract.money import exact
-from collector.contract.offers import Offer
 from collector.contract.protocol import Gates
 
 from .configurations import Configuration
-from .packages import NS_PER_HOUR, Mismatch, Need, Package, calendar_need, cheapest, offer_mismatch, packages_of
+from .offered import Offered, offered
+from .packages import NS_PER_HOUR, Need, Package, calendar_need, cheapest
 
 State = Literal["qualified", "rejected", "not_judged", "failed", "not_measured"]
 Blocked = Literal["no_price", "expired", "mismatch", "deadline", "no_duration", "no_headroom", "no_candidate"]
@@ -24,14 +24,6 @@ NoWinner = Literal[
 
 WITHIN_WITHOUT_DEADLINE_NS = 30 * 24 * NS_PER_HOUR
 """Corpora are counted within the deadline, or within one package of 30 days where the campaign names none."""
-
-
-class Offered(NamedTuple):
-    """One offer for one candidate: its packages, or why it is for another machine."""
-
-    offer: Offer
-    packages: list[Package]
-    mismatch: Mismatch | None
 
 
 class Standing(NamedTuple):
@@ -160,14 +152,14 @@ def _standing(
 ) -> Standing:
     verdicts = judged(gates, configuration, reference)
     need = _need(configuration, campaign)
-    offered = _offered(configuration, candidate, need, campaign)
+    offers = offered(candidate, configuration.machine, need, campaign)
     late = _late(need, campaign)
     standing = Standing(
         key=configuration.key, label=candidate.label if candidate else configuration.label,
         state=state_of(configuration, verdicts, gates), is_reference=configuration is reference,
         configuration=configuration, candidate=candidate,
-        gates=verdicts, need=need, offered=offered, late_ns=late, blocked=None,
-        best=cheapest([p for o in offered for p in o.packages if p.is_valid]) if late is None else None,
+        gates=verdicts, need=need, offered=offers, late_ns=late, blocked=None,
+        best=cheapest([p for o in offers for p in o.packages if p.is_valid]) if late is None else None,
     )  # fmt: skip
     return standing._replace(blocked=_blocked(standing, campaign))
 
@@ -193,20 +185,6 @@ def _need(configuration: Configuration, campaign: Campaign | None) -> Need | Non
     )  # fmt: skip
 
 
-def _offered(
-    configuration: Configuration, candidate: Candidate | None, need: Need | None, campaign: Campaign | None
-) -> list[Offered]:
-    if campaign is None or candidate is None or need is None:
-        return []
-    by_id = {offer.id: offer for offer in campaign.offers}
-    offered = []
-    for offer in (by_id[name] for name in candidate.offers):
-        mismatch = offer_mismatch(offer, configuration.machine)
-        packages = [] if mismatch else packages_of(offer, need.total_ns, as_of=campaign.as_of)
-        offered.append(Offered(offer, packages, mismatch))
-    return offered
-
-
 def _late(need: Need | None, campaign: Campaign | None) -> Fraction | None:
     if need is None or campaign is None or campaign.deadline_h is None:
         return None
@@ -225,7 +203,7 @@ def _blocked(standing: Standing, campaign: Campaign | None) -> Blocked | None:
     if standing.late_ns is not None:
         return "deadline"
     if standing.offered and standing.best is None:
-        return "mismatch" if all(offered.mismatch for offered in standing.offered) else "expired"
+        return "mismatch" if all(o.blocked == "mismatch" for o in standing.offered) else "expired"
     if standing.best is None and campaign.objective.prefer == "cheapest":
         return "no_price"
     if campaign.objective.prefer == "most_headroom" and headroom_bytes(standing) is None:
