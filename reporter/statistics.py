@@ -38,7 +38,7 @@ def wilson(accepted: int, total: int, *, level_percent: float = LEVEL_PERCENT) -
         raise ValueError(f"{accepted} of {total} is no share")
     if total == 0:
         return None
-    z = _normal_quantile(0.5 + level_percent / 200)
+    z = normal_quantile(0.5 + level_percent / 200)
     share = accepted / total
     centre = share + z * z / (2 * total)
     half = z * math.sqrt(share * (1 - share) / total + z * z / (4 * total * total))
@@ -98,7 +98,7 @@ def tango(
     n = both_right + lost + gained + both_not_right
     if n == 0:
         return None
-    z = _normal_quantile(0.5 + level_percent / 200)
+    z = normal_quantile(0.5 + level_percent / 200)
     centre = (gained - lost) / n
 
     def score(delta: float) -> float:
@@ -128,7 +128,8 @@ def _root(score: Callable[[float], float], wanted: float, end: float, centre: fl
     return (outer + inner) / 2
 
 
-def _normal_quantile(probability: float) -> float:
+def normal_quantile(probability: float) -> float:
+    """Return z with P(Z <= z) = probability for a standard normal Z."""
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(probability)

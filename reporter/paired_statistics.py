@@ -1,0 +1,88 @@
+"""What a paired comparison can decide: an outcome against a margin, the smallest margin in reach, documents needed."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal, NamedTuple
+
+from .statistics import LEVEL_PERCENT, normal_quantile, tango, wilson
+
+Outcome = Literal["accept", "reject", "inconclusive"]
+
+POWER_PERCENT = 80
+"""An equally good variant is accepted in so many of 100 campaigns of the size that `documents_needed` names."""
+
+
+class Pairs(NamedTuple):
+    """The documents by what became of them in the reference and in the variant; together N, none left out."""
+
+    both_right: int
+    lost: int
+    gained: int
+    both_not_right: int
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+    @property
+    def discordant(self) -> int:
+        return self.lost + self.gained
+
+
+def margin_outcome(points: str, pairs: Pairs, *, level_percent: float = LEVEL_PERCENT) -> Outcome:
+    """Return what the paired interval says of a margin, as the protocol writes it (`"3"`, `"0.5"`: exact, in points).
+
+    accept: the interval of (gained - lost) / N lies above -margin. reject: it lies below. Anything else, and no
+    document at all, is inconclusive.
+    """
+    bounds = tango(*pairs, level_percent=level_percent)
+    if bounds is None:
+        return "inconclusive"
+    margin = Fraction(points) / 100
+    if Fraction(bounds.low) > -margin:
+        return "accept"
+    return "reject" if Fraction(bounds.high) < -margin else "inconclusive"
+
+
+def share_outcome(percent: str, accepted: int, total: int, *, level_percent: float = LEVEL_PERCENT) -> Outcome:
+    """Return what the Wilson interval of a share says of the share that a rule wants (exact, in percent).
+
+    accept: the interval lies at or above it. reject: it lies below. Anything else is inconclusive.
+    """
+    bounds = wilson(accepted, total, level_percent=level_percent)
+    if bounds is None:
+        return "inconclusive"
+    wanted = Fraction(percent) / 100
+    if Fraction(bounds.low) >= wanted:
+        return "accept"
+    return "reject" if Fraction(bounds.high) < wanted else "inconclusive"
+
+
+def smallest_decidable_points(count: int, discordant: int, *, level_percent: float = LEVEL_PERCENT) -> float | None:
+    """Return the margin, in points, from which on an equally good variant is accepted; null for no document.
+
+    The distance of the lower limit from zero where the same number of discordant pairs falls evenly to both sides (the
+    odd one to the lost): a smaller margin stays undecided even then.
+    """
+    gained = discordant // 2
+    bounds = tango(count - discordant, discordant - gained, gained, 0, level_percent=level_percent)
+    return None if bounds is None else -100 * bounds.low
+
+
+def documents_needed(
+    points: str, discordant_share: float, *, level_percent: float = LEVEL_PERCENT, power_percent: float = POWER_PERCENT
+) -> int | None:
+    """Return how many documents decide the margin for an equally good variant; null for a margin of zero.
+
+    N = ceil((z_a + z_b)^2 x share / margin^2) with a the one-sided error of the interval and b = 1 - power, and no
+    fewer than the interval needs where no pair is discordant: its lower limit is then -z^2 / (N + z^2).
+    """
+    margin = float(Fraction(points) / 100)
+    if margin <= 0:
+        return None
+    z_level, z_power = normal_quantile(0.5 + level_percent / 200), normal_quantile(power_percent / 100)
+    by_power = math.ceil((z_level + z_power) ** 2 * discordant_share / margin**2)
+    fewest = math.floor(z_level**2 * (1 / margin - 1)) + 1 if margin < 1 else 1
+    return max(by_power, fewest)
