@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from .campaign import Campaign
+from .charge_rules import charge_faults
 from .errors import Finding, Refused
 from .money import Money, MoneyError, exact
 from .offers import PACKAGE_DAYS, Offer
@@ -41,11 +42,15 @@ def read_campaign(path: Path) -> LoadedCampaign:
         campaign = msgspec.convert(text.data, Campaign)
         findings = [
             Finding(path, text.line_of(fault.where) or 1, fault.rule, fault.message, fault.next_step)
-            for fault in (*_unprintable(text.data), *_faults(campaign))
+            for fault in (*_unprintable(text.data), *_faults(campaign), *_of_charges(campaign, text.line_of))
         ]
     if findings:
         raise Refused(findings)
     return LoadedCampaign(campaign, path, text.line_of)
+
+
+def _of_charges(campaign: Campaign, line_of: Callable[[str], int | None]) -> Iterator[_Fault]:
+    yield from (_Fault(*fault) for fault in charge_faults(campaign, line_of))
 
 
 def _faults(campaign: Campaign) -> Iterator[_Fault]:
