@@ -23,7 +23,8 @@ from .dossier import BASES, Basis, Unit
 
 MARTS = (
     "judged_stage", "pass_attempts", "configuration_devices", "configurations", "counted_passes", "pass_documents",
-    "final_requests", "judged_documents", "document_groups", "reference_documents", "paired_documents",
+    "final_requests", "judged_documents", "document_groups", "reference_documents", "configuration_references",
+    "paired_documents",
     "observed_variants", "latency_samples", "batch_passes", "batch_documents",
 )  # fmt: skip
 """Steps between the records and the tables, in the order they need one another."""
@@ -32,7 +33,7 @@ TABLES = (
     "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups",
     "weight_places", "workload", "quality", "quality_repetitions", "subset_repetitions", "quality_by_group",
     "quality_warnings", "fields", "paired", "changed_documents", "noise", "latency", "durations", "memory",
-    "batch_series", "batch_changes", "batch_checks", "failures", "decisions", "warnings",
+    "batch_series", "batch_changes", "batch_checks", "reload_checks", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
 
@@ -43,7 +44,8 @@ TEST_STAGE = "select 'test' as stage, 'test' as role"
 """Stands for judged_stage while the tables of the test stage are computed."""
 
 TEST_MARTS = (
-    "pass_attempts", "counted_passes", "pass_documents", "judged_documents", "reference_documents", "paired_documents",
+    "pass_attempts", "counted_passes", "pass_documents", "judged_documents", "reference_documents",
+    "configuration_references", "paired_documents",
 )  # fmt: skip
 """Steps that depend on the stage; the test tables take the others as they are."""
 

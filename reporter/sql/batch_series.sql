@@ -44,7 +44,7 @@ changes as (
 phases as (
     select run_id, pass_id, arg_min(phase, seq) as phase
     from stg_failure
-    where failure_scope in ('run', 'variant', 'pass') and pass_id is not null
+    where failure_scope in ('run', 'variant', 'pass') and pass_id is not null and coalesce(phase, '') <> 'reload'
     group by run_id, pass_id
 ),
 reduced as (

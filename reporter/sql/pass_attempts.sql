@@ -14,7 +14,7 @@ with begun as (
 causes as (
     select run_id, pass_id, arg_min(failure_cause, seq) as failure_cause
     from stg_failure
-    where failure_scope in ('run', 'variant', 'pass') and pass_id is not null
+    where failure_scope in ('run', 'variant', 'pass') and pass_id is not null and coalesce(phase, '') <> 'reload'
     group by run_id, pass_id
 ),
 ended as (

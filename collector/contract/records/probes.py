@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Count, Label, Record, Sha256, ShortId
+from .base import Count, Label, Nanoseconds, Record, Sha256, ShortId
 
 
 class Probe(Record, frozen=True, kw_only=True, tag="probe"):
@@ -22,10 +22,21 @@ class Probe(Record, frozen=True, kw_only=True, tag="probe"):
 
 
 class ReloadCheck(Record, frozen=True, kw_only=True, tag="reload_check"):
-    """The artefact loaded again in a fresh process and asked the same documents again."""
+    """The artefact loaded again in a fresh process and asked the same documents again, after everything is measured.
+
+    A reload that failed has no such record: it is a `failure` of the phase `reload`.
+    """
 
     variant_id: ShortId
     pass_id: ShortId
+    """The pass whose answers were asked for again."""
     checked_document_count: Count
     equal_answer_count: Count
+    """Answers whose HMAC is that of the pass."""
     is_same_artefact: bool
+    """The same files by their digests, and the same weights, tokenizer and template as that pass had loaded."""
+    differing_document_ids: list[str] = []
+    load_ns: Nanoseconds | None = None
+    """Creating the engine, its libraries' imports included, to the end of loading."""
+    answer_ns: Nanoseconds | None = None
+    """Encoding and answering the checked documents."""
