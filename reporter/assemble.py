@@ -30,6 +30,8 @@ from .notices import disturbed_keys, notices
 from .price_tables import put_price_tables
 from .record_digest import records_digest
 from .selection import join, select, withheld
+from .sensitivity import Inputs
+from .sensitivity_tables import put_sensitivity
 from .stage_book import StageBook
 from .verdict_tables import gate_figure, put_candidates, put_gates
 from .weights import put_weights
@@ -102,6 +104,7 @@ def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
         selection = withheld(selection)
     if campaign is not None:
         put_price_tables(book, selection.standings, campaign)
+        put_sensitivity(book, Inputs(trial.gates, measured, reference, campaign), selection)
     put_batches(book)
     put_weights(book, evidence.lock)
     put_gates(book, selection.standings, reference)

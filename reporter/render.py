@@ -18,6 +18,7 @@ from .dossier import Dossier, Figure, Row, Sentence
 from .figure_text import FigureText
 from .grids import Column, Grid, GridMaker, column, pivoted, shortened
 from .series_charts import SeriesCharts
+from .tornado import Tornado
 from .translate import Translator
 
 Medium = Literal["screen", "paper"]
@@ -105,6 +106,7 @@ class View:
         self.most_points = MOST_POINTS[density]
         self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density])
         self.series_charts = SeriesCharts(self.charts)
+        self.tornado = Tornado(self.charts)
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
 
     # -- tables ---------------------------------------------------------------------------------------------------

@@ -32,6 +32,17 @@ WORDS: dict[str, str] = {
     "cluster count": N_("clusters"),
     "yes": N_("yes"),
     "no": N_("no"),
+    # inputs that may be wrong, and what becomes of the recommendation then
+    "factor:price": N_("price of the offer"),
+    "factor:acceptance": N_("documents accepted"),
+    "factor:restarts": N_("hours of restarts"),
+    "factor:utilisation": N_("processing time"),
+    "factor:volume": N_("documents wanted"),
+    "factor:convention": N_("allocation convention"),
+    "outcome:same": N_("same"),
+    "outcome:another": N_("another"),
+    "outcome:not_accepted": N_("not accepted"),
+    "outcome:none_alone": N_("none alone"),
     # passes
     "reference": N_("reference"),
     "reference_repeat": N_("reference repeated"),

@@ -12,6 +12,7 @@ from string import Formatter
 
 from .dossier import Sentence
 from .messages import Wording, say, say_counted
+from .sensitivity_wording import SENSITIVITY
 from .series_wording import BATCHES, WEIGHTS
 
 
@@ -516,7 +517,7 @@ ROWS = {
 SENTENCES: dict[str, Wording] = {
     **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
     **LOOKS, **CONFIRMATIONS,
-    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS,
+    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS, **SENSITIVITY,
 }  # fmt: skip
 
 WORDS: dict[str, Wording] = {

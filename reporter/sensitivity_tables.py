@@ -1,0 +1,116 @@
+"""The table `sensitivity`: each declared range as figures, with a sentence on where the answer changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from collector.contract.campaign import Campaign
+
+from .book import Book, hours, ref, row
+from .dossier import Row, Sentence, Unit
+from .price_tables import needed_figure, package_figure
+from .selection import Selection, Standing
+from .sensitivity import REACH, End, Factor, Inputs, Swing, sensitivities
+from .wording import sentence
+
+UNITS: dict[Factor, Unit] = {
+    "price": "percent", "acceptance": "percentage_points", "restarts": "hours", "utilisation": "percent",
+    "volume": "percent",
+}  # fmt: skip
+_VARIED: dict[Factor, str] = {
+    "price": "prices and fees of the recommended offer",
+    "acceptance": "documents accepted of the recommended configuration, in whole documents",
+    "restarts": "hours of restarts",
+    "utilisation": "processing time of every configuration",
+    "volume": "documents per corpus",
+}
+
+
+def put_sensitivity(book: Book, inputs: Inputs, selection: Selection) -> None:
+    """Add the table; without rows where nothing is recommended or no range was declared."""
+    found = sensitivities(inputs, selection)
+    winner = selection.winner
+    rows: list[Row] = []
+    if found is not None and winner is not None:
+        labels = {s.key: s.label for s in selection.standings}
+        rows = [_row(book, inputs.campaign, winner, swing, labels) for swing in found.swings]
+        rows += [
+            row(f"undeclared~{factor}", {"factor": factor, "is_declared": "no"}, {}, sentence("sensitivity_undeclared"))
+            for factor in found.undeclared
+        ]
+    book.put("sensitivity", "one row per input that may be wrong", rows)
+
+
+def _row(book: Book, campaign: Campaign, winner: Standing, swing: Swing, labels: dict[str, str]) -> Row:
+    factor, unit = swing.factor, UNITS[swing.factor]
+    base = f"sensitivity/{factor}"
+    width = book.given(f"{base}/range", _number(swing.range), unit, "assumed")
+    cells = {"range": width, "price": _base_price(winner), "hours": needed_figure(winner)}
+    for side, end in (("low", swing.low), ("high", swing.high)):
+        cells |= _end_cells(book, winner, swing, side, end, width)
+    for side, change in zip(("down", "up"), swing.changes_at, strict=True):
+        if change is not None:
+            cells[f"changes_{side}"] = book.derived(
+                [width, needed_figure(winner)], figure_id=f"{base}/changes_{side}", value=_number(abs(change)),
+                unit=unit,
+                formula=f"smallest step {side}, {_VARIED[factor]}, at which the selection answers otherwise",
+            )  # fmt: skip
+    by = campaign.sensitivity.by if campaign.sensitivity else ""
+    marks = {"low_outcome": _outcome(swing.low), "high_outcome": _outcome(swing.high)}
+    return row(
+        factor, {"factor": factor, "is_declared": "yes", "by": by, **marks}, {k: v for k, v in cells.items() if v},
+        *_said(swing, cells, labels),
+    )  # fmt: skip
+
+
+def _base_price(winner: Standing) -> str | None:
+    return package_figure(winner, winner.best, "price_net") if winner.best is not None else None
+
+
+def _end_cells(book: Book, winner: Standing, swing: Swing, side: str, end: End, width: str) -> dict[str, str]:
+    base, cells = f"sensitivity/{swing.factor}", {}
+    told = f"the selection again, {_VARIED[swing.factor]} {side} by the declared range"
+    price = _base_price(winner)
+    if price is not None and winner.best is not None:
+        cells[f"{side}_price"] = book.derived(
+            [width, price], figure_id=f"{base}/{side}_price", value=end.price.minor_units if end.price else None,
+            unit="minor_units", currency=winner.best.price.net.currency, formula=told,
+            missing_reason=None if end.price else "not_defined",
+        )  # fmt: skip
+    if end.needed_ns is not None:
+        cells[f"{side}_hours"] = book.derived(
+            [width, needed_figure(winner)], figure_id=f"{base}/{side}_hours", value=hours(end.needed_ns), unit="hours",
+            formula=told,
+        )  # fmt: skip
+    return cells
+
+
+def _outcome(end: End) -> str:
+    """Return the one word for what becomes of the recommended one."""
+    if end.is_same:
+        return "same"
+    if not end.is_accepted:
+        return "not_accepted"
+    return "another" if end.instead is not None else "none_alone"
+
+
+def _said(swing: Swing, cells: dict[str, str | None], labels: dict[str, str]) -> Iterator[Sentence]:
+    """Say where the answer changes, in both directions; once, where neither does."""
+    if swing.changes_at == (None, None):
+        yield sentence("sensitivity_stays", times=str(REACH))
+        return
+    for side, change, instead in zip(("down", "up"), swing.changes_at, swing.instead, strict=True):
+        if change is None:
+            continue
+        name = cells[f"changes_{side}"]
+        assert name is not None
+        unit = "_points" if swing.factor == "acceptance" else ""
+        if instead is None:
+            yield sentence(f"sensitivity_{side}{unit}_none", change=ref(name))
+        else:
+            yield sentence(f"sensitivity_{side}{unit}", change=ref(name), label=labels.get(instead, instead))
+
+
+def _number(value: Fraction) -> int | float:
+    return value.numerator if value.denominator == 1 else float(value)
