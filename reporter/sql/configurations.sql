@@ -1,8 +1,16 @@
 -- one row per configuration: its key and labels
 -- step: mart
-with found as (
+with models as (
+    select
+        run_id,
+        regexp_extract(json_extract_string(protocol_json, '$.plan.model.id'), '[^/]+$')
+        || coalesce(' ' || json_extract_string(protocol_json, '$.plan.model.gguf_file'), '') as model
+    from stg_header
+),
+found as (
     select
         configuration_id,
+        any_value(models.model) as model,
         any_value(environment_id) as environment_id,
         any_value(engine_id) as engine_id,
         any_value(variant_id) as variant_id,
@@ -20,17 +28,23 @@ with found as (
         min((began_at, run_id, seq)) as first_begun,
         bool_or(stage = (select stage from judged_stage)) as is_of_judged_stage
     from pass_attempts
+    inner join models using (run_id)
     group by configuration_id
 ),
 with_device as (
-    select found.*, devices.device_ids, coalesce(devices.device, 'unknown device') as device
+    select
+        found.*,
+        devices.device_ids,
+        coalesce(devices.device, 'unknown device') as device,
+        count(distinct found.model) over (partition by found.is_of_judged_stage) > 1 as has_several_models
     from found
     left join configuration_devices as devices using (configuration_id)
 ),
 keyed as (
     select
         *,
-        variant || '~' || trim(regexp_replace(lower(device), '[^a-z0-9]+', '-', 'g'), '-')
+        case when has_several_models then model || '~' else '' end
+        || variant || '~' || trim(regexp_replace(lower(device), '[^a-z0-9]+', '-', 'g'), '-')
         || '~b' || batch || '~c' || concurrency as plain_key
     from with_device
 ),
@@ -45,13 +59,14 @@ counted as (
     -- what another stage ran names nothing anew: the judged stage's keys and labels stay when a confirmation comes
     window
         of_stage as (partition by is_of_judged_stage),
-        same_load as (partition by variant, device, greatest(batch, concurrency), is_of_judged_stage)
+        same_load as (partition by model, variant, device, greatest(batch, concurrency), is_of_judged_stage)
 )
 select
-    * exclude (plain_key, has_same_key, is_load_ambiguous, device_count),
+    * exclude (plain_key, has_same_key, is_load_ambiguous, device_count, has_several_models),
     -- two machines, engines or caches under one plain key are told apart by a digest
     plain_key || case when has_same_key then '~' || configuration_id[1:6] else '' end as configuration_key,
     case when device_count > 1 then device || ' · ' else '' end
+    || case when has_several_models then model || ' · ' else '' end
     || variant || ' · ' || case
         when is_load_ambiguous then 'b' || batch || ' c' || concurrency else cast(greatest(batch, concurrency) as varchar)
     end

@@ -6,6 +6,9 @@ with observed as (
         configurations.engine_id,
         configurations.variant,
         configurations.device,
+        case
+            when (select count(distinct model) from configurations) > 1 then configurations.model || '~' else ''
+        end as model_prefix,
         attempts.began_at,
         attempts.is_counted,
         variants.*
@@ -24,15 +27,16 @@ chosen as (
 keyed as (
     select
         *,
-        variant || '~' || trim(regexp_replace(lower(device), '[^a-z0-9]+', '-', 'g'), '-') as plain_key
+        model_prefix || variant || '~' || trim(regexp_replace(lower(device), '[^a-z0-9]+', '-', 'g'), '-') as plain_key
     from chosen
 )
 select
-    * exclude (plain_key),
+    * exclude (plain_key, model_prefix),
     plain_key || case
         when count(*) over (partition by plain_key) > 1 then '~' || md5(environment_id || engine_id || variant_id)[1:6]
         else ''
     end as variant_key,
-    case when (select count(distinct device) from keyed) > 1 then device || ' · ' else '' end || variant as label
+    case when (select count(distinct device) from keyed) > 1 then device || ' · ' else '' end
+    || case when model_prefix = '' then '' else model_prefix[:-2] || ' · ' end || variant as label
 from keyed
 order by plain_key, environment_id, engine_id, variant_id

@@ -19,6 +19,10 @@ select
     documents.sources || reference.sources as sources
 from judged_documents as documents
 inner join counted_passes as passes using (pass_key, run_id, pass_id)
-inner join reference_documents as reference using (document_id)
-where documents.is_judged and documents.configuration_key <> reference.configuration_key
+inner join configuration_references as compared on passes.configuration_id = compared.configuration_id
+inner join judged_documents as reference
+    on compared.reference_run_id = reference.run_id
+    and compared.reference_pass_id = reference.pass_id
+    and documents.document_id = reference.document_id
+where documents.is_judged and documents.configuration_key <> compared.reference_key
 order by passes.first_begun, documents.configuration_key, documents.document_id
