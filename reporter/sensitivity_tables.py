@@ -15,7 +15,7 @@ from .sensitivity import REACH, End, Factor, Inputs, Swing, sensitivities
 from .wording import sentence
 
 UNITS: dict[Factor, Unit] = {
-    "price": "percent", "acceptance": "percentage_points", "restarts": "hours", "utilisation": "percent",
+    "price": "percent", "acceptance": "documents", "restarts": "hours", "utilisation": "percent",
     "volume": "percent",
 }  # fmt: skip
 _VARIED: dict[Factor, str] = {
@@ -45,23 +45,21 @@ def put_sensitivity(book: Book, inputs: Inputs, selection: Selection) -> None:
 def _row(book: Book, campaign: Campaign, winner: Standing, swing: Swing, labels: dict[str, str]) -> Row:
     factor, unit = swing.factor, UNITS[swing.factor]
     base = f"sensitivity/{factor}"
-    width = book.given(f"{base}/range", _number(swing.range), unit, "assumed")
+    width = book.given(f"{base}/range", _in_unit(swing.range, factor, winner), unit, "assumed")
     cells = {"range": width, "price": _base_price(winner), "hours": needed_figure(winner)}
     for side, end in (("low", swing.low), ("high", swing.high)):
         cells |= _end_cells(book, winner, swing, side, end, width)
     for side, change in zip(("down", "up"), swing.changes_at, strict=True):
         if change is not None:
             cells[f"changes_{side}"] = book.derived(
-                [width, needed_figure(winner)], figure_id=f"{base}/changes_{side}", value=_number(abs(change)),
-                unit=unit,
+                [width, needed_figure(winner)], figure_id=f"{base}/changes_{side}",
+                value=_in_unit(abs(change), factor, winner), unit=unit,
                 formula=f"smallest step {side}, {_VARIED[factor]}, at which the selection answers otherwise",
             )  # fmt: skip
     by = campaign.sensitivity.by if campaign.sensitivity else ""
     marks = {"low_outcome": _outcome(swing.low), "high_outcome": _outcome(swing.high)}
-    return row(
-        factor, {"factor": factor, "is_declared": "yes", "by": by, **marks}, {k: v for k, v in cells.items() if v},
-        *_said(swing, cells, labels),
-    )  # fmt: skip
+    own = {"factor": factor, "unit": unit, "is_declared": "yes", "by": by, **marks}
+    return row(factor, own, cells, *_said(swing, cells, labels))
 
 
 def _base_price(winner: Standing) -> str | None:
@@ -105,12 +103,16 @@ def _said(swing: Swing, cells: dict[str, str | None], labels: dict[str, str]) ->
             continue
         name = cells[f"changes_{side}"]
         assert name is not None
-        unit = "_points" if swing.factor == "acceptance" else ""
+        unit = "_documents" if swing.factor == "acceptance" else ""
         if instead is None:
             yield sentence(f"sensitivity_{side}{unit}_none", change=ref(name))
         else:
             yield sentence(f"sensitivity_{side}{unit}", change=ref(name), label=labels.get(instead, instead))
 
 
-def _number(value: Fraction) -> int | float:
+def _in_unit(value: Fraction, factor: Factor, winner: Standing) -> int | float:
+    """Return the value in the factor's unit; points become the whole documents by which acceptance is moved."""
+    if factor == "acceptance":
+        assert winner.configuration is not None
+        return (value * winner.configuration.expected_documents) // 100
     return value.numerator if value.denominator == 1 else float(value)
