@@ -14,6 +14,8 @@ from collector.contract.records.passes import MemoryScope
 from .book import Book
 from .dossier import Row
 from .packages import Machine
+from .paired_statistics import Pairs
+from .readings import Reload, TimeReading, pairs_of, reload_of, times_of
 
 _KEY = re.compile(r".*~b([0-9]+)~c([0-9]+)(?:~[0-9a-f]{6})?")
 """`<variant>~<device>~b<batch>~c<concurrency>`, with six more digits where two machines share that."""
@@ -47,6 +49,11 @@ class Configuration(NamedTuple):
     expected_documents: the protocol's documents for this stage, whatever was returned.
     corpus_ns: median over complete passes of the measured phase; `repetition_count` of them.
     subsets: name -> (accepted, documents expected).
+    answered: documents with an answer, right or wrong; failed and never sent ones have none.
+    card_count: devices its weights lay on. reference_key: what its losses are counted against, null for the campaign's
+    first reference. factor: what differs from that, `several` where a difference can be attributed to nothing.
+    pairs: its documents against that reference's. times: metric -> percentiles of one request.
+    is_as_requested, has_artefact_digest: what was loaded, read back after warm-up; null where nothing was.
     """
 
     key: str
@@ -69,6 +76,16 @@ class Configuration(NamedTuple):
     failed: Failed | None
     machine: Machine
     environment_id: str | None = None
+    answered: int | None = None
+    model: str = ""
+    card_count: int = 1
+    reference_key: str | None = None
+    factor: str = "none"
+    pairs: Pairs | None = None
+    times: dict[str, TimeReading] = {}
+    reload: Reload | None = None
+    is_as_requested: bool | None = None
+    has_artefact_digest: bool | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -114,6 +131,8 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
     machine, kind, capacity_id = _machine(book, device, environment_id)
     corpus, corpus_ids = _median(book, key, "measure_ns")
     loading, loading_ids = _loading(book, key)
+    compared = book.row("comparisons", key)
+    labels = compared.labels if compared is not None else {}
     return Configuration(
         key=key, label=row.labels["label"], variant=row.labels["variant"], device=device,
         purpose=row.labels["purpose"], batch=int(match[1]), concurrency=int(match[2]), expected_documents=expected,
@@ -127,7 +146,22 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
         repetition_count=len(corpus_ids), machine=machine,
         peak=_peak(book, key, kind, machine.memory_bytes, capacity_id),
         failed=_failure(book, key) if quality is None else None, environment_id=environment_id,
+        answered=_answered(book, quality), model=labels.get("model", ""),
+        card_count=book.whole(compared, "card_count") or 1, reference_key=labels.get("reference_key") or None,
+        factor=labels.get("factor") or "none", pairs=pairs_of(book, key), times=times_of(book, key),
+        reload=reload_of(book, key), is_as_requested=_claim(labels.get("is_as_requested")),
+        has_artefact_digest=_claim(labels.get("has_artefact_digest")),
     )  # fmt: skip
+
+
+def _claim(label: str | None) -> bool | None:
+    return label == "yes" if label else None
+
+
+def _answered(book: Book, quality: Row | None) -> int | None:
+    total = book.whole(quality, "document_count")
+    without = [book.whole(quality, name) for name in ("failed_documents", "too_long_documents")]
+    return None if total is None else total - sum(count or 0 for count in without)
 
 
 def _durations(book: Book, key: str, column: str) -> list[tuple[int, str]]:
@@ -168,7 +202,9 @@ def _machine(book: Book, device: str, environment_id: str | None) -> tuple[Machi
         return Machine(device, 1, None, None), "", None
     first = rows[0]
     memory_bytes = book.whole(first, "device_memory_bytes")
-    machine = Machine(plain, len(rows), memory_bytes, first.labels.get("mig_profile") or None)
+    several = re.search(r" x ([0-9]+)$", device)
+    used = int(several[1]) if several else 1
+    machine = Machine(plain, len(rows), memory_bytes, first.labels.get("mig_profile") or None, used_count=used)
     return machine, first.labels.get("kind", ""), first.cells.get("device_memory_bytes")
 
 

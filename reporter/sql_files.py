@@ -32,8 +32,8 @@ MARTS = (
 TABLES = (
     "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups",
     "weight_places", "workload", "quality", "quality_repetitions", "subset_repetitions", "quality_by_group",
-    "quality_warnings", "fields", "paired", "changed_documents", "noise", "latency", "durations", "memory",
-    "batch_series", "batch_changes", "batch_checks", "reload_checks", "failures", "decisions", "warnings",
+    "quality_warnings", "fields", "comparisons", "paired", "changed_documents", "noise", "latency", "durations",
+    "memory", "batch_series", "batch_changes", "batch_checks", "reload_checks", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
 
@@ -50,7 +50,8 @@ TEST_MARTS = (
 """Steps that depend on the stage; the test tables take the others as they are."""
 
 TEST_TABLES = (
-    "workload", "quality", "quality_by_group", "fields", "paired", "changed_documents", "durations", "memory",
+    "workload", "quality", "quality_by_group", "fields", "comparisons", "paired", "changed_documents", "durations",
+    "memory",
 )  # fmt: skip
 """Tables that exist a second time, for the test stage."""
 
