@@ -1,4 +1,4 @@
-"""Writes a generated campaign: valid run files whose records are drawn from a recorded run, and a campaign.toml for them.
+"""Writes a generated campaign: run files whose records are drawn from a recorded run, and their campaign.toml.
 
     python tests/benchmarks/generate_records.py OUT [--cards 5 --variants 6 --cells 4 --repetitions 5 --documents 300]
 
@@ -83,7 +83,7 @@ class Documents:
         self._answers: dict[str, str] = {}
 
     def hmac(self, text: str) -> str:
-        return text_hmac(self.salt, text)
+        return str(text_hmac(self.salt, text))
 
     def answer(self, text: str) -> str:
         found = self._answers.get(text)
@@ -198,10 +198,8 @@ class PassWriter:
         self.load: Cell = run.grid.cells[cell]
         self.cell, self.repetition = cell, repetition
         self.is_reference = variant == cell == 0
-        self.draw = random.Random(
-            f"{run.grid.seed} {run.card.name} {self.kind.name} {self.load} {repetition} {attempt}"
-        )
-        self.lasting = random.Random(f"{run.grid.seed} {run.card.name} {self.kind.name}")
+        mark = f"{run.grid.seed} {run.card.name} {self.kind.name} {self.load}"
+        self.draw = random.Random(f"{mark} {repetition} {attempt}")
         self.speed = run.card.speed * self.kind.time * (1 + self.draw.gauss(0, 0.015))
         self.variant_id = short_id({"generated": self.kind.name, "dtype": self.kind.dtype})
         self.key: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The campaign file of a generated campaign: a candidate per configuration, offers, rentals and invoice lines per card."""
+"""The campaign file of a generated campaign: a candidate per configuration; offers, rental and invoices per card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grid of a generated campaign: cards, variants, cells, repetitions, documents, and how each differs from the record."""
+"""The grid of a generated campaign: cards, variants, cells, and how each differs from the recorded machine."""
 
 from __future__ import annotations
 

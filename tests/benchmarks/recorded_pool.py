@@ -1,4 +1,4 @@
-"""What a recorded run holds, sorted for drawing from: documents, answers by batch size, judgements, set-ups, side records."""
+"""What a recorded run holds, sorted for drawing from: documents, answers by batch size, judgements, set-ups."""
 
 from __future__ import annotations
 
