@@ -59,6 +59,7 @@ def render_prompt(task: Task, document: DocumentLine) -> Prompt:
             ExampleTurn(user=_filled(task, example.document, example.candidates), answer=example.answer)
             for example in task.examples
         ],
+        candidates=document.candidates if task.kind == "ranking" else {},
     )
 
 

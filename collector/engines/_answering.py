@@ -111,7 +111,7 @@ class Answering:
     ) -> Answer:
         """Return the failed request. Raises the fault again where it ends the pass."""
         cause = cause_of(fault, self._phase)
-        if _ends_the_pass(fault, cause):
+        if ends_the_pass(fault, cause):
             raise fault
         return Answer(
             prompt=prompt, batch_row=row, batch_number=number, padding_tokens=padding, intended_ns=intended_ns,
@@ -137,7 +137,7 @@ class Answering:
         )  # fmt: skip
 
 
-def _ends_the_pass(fault: Exception, cause: FailureCause) -> bool:
+def ends_the_pass(fault: Exception, cause: FailureCause) -> bool:
     """True for a fault after which further requests would only fail too: memory is gone or the device is lost."""
     names = {kind.__name__ for kind in type(fault).__mro__}
     return cause == "out_of_memory" or "AcceleratorError" in names or "CUDA error" in str(fault)

@@ -59,6 +59,16 @@ def pad_left(rows: Sequence[Sequence[int]], pad_id: int) -> Padded:
     )
 
 
+def pad_right(rows: Sequence[Sequence[int]], pad_id: int) -> Padded:
+    """Return the rows padded on the right to the longest: where a whole text becomes a vector, each starts at 0."""
+    length = max(len(row) for row in rows)
+    return Padded(
+        token_ids=[[*row, *[pad_id] * (length - len(row))] for row in rows],
+        mask=[[1] * len(row) + [0] * (length - len(row)) for row in rows],
+        positions=[list(range(length)) for _ in rows],
+    )
+
+
 def pad_token(tokenizer: Any, end_ids: Sequence[int], *, model: str) -> PadToken:
     """Return the tokenizer's own pad token, else its unknown token, else the end token; masked, each is harmless.
 

@@ -16,6 +16,7 @@ from collector.probes.weight_bytes import StoredTensor, WeightBytes, dtype_name
 
 from ._artefact import Artefact, artefact_files, file_digests, local_folder, origin_words, user_cache_dir
 from ._decode import ignored_generation_settings
+from ._embedding import embedding_facts, pooling_deviation
 from ._prompting import TemplateEncoder
 from ._quantize import METHODS, require_in_force
 from ._weights import (
@@ -82,7 +83,7 @@ def observe(
         weight_storage=storage_words(parameters(weights)),
         compute_dtype=(main.compute_dtype if main else None) or observed["dtype"],
         attention=observed["attention"],
-        cache_kind="dynamic",
+        cache_kind="none" if _is_embedding(loaded) else "dynamic",
         output_layer_format=_output_format(state, output),
         has_tied_embeddings=any(each.is_tied for each in output) if output else None,
         parameter_count=weights.parameter_count,
@@ -97,15 +98,21 @@ def observe(
         template_digest=loaded.encoder.template_digest(),
         deviations=[*_deviations(loaded, observed, elsewhere), *_weight_deviations(setup, state, observed, earlier)],
     )  # fmt: skip
-    never = dict.fromkeys(("quantization_bits", "quantization_group"), "not_applicable")
+    names = ["quantization_bits", "quantization_group"]
+    names += ["template_digest", "output_layer_format", "has_tied_embeddings"] if _is_embedding(loaded) else []
+    never = dict.fromkeys(names, "not_applicable")
     return explained(variant, never), _tensor_groups(weights, observed_at)  # type: ignore[arg-type]
+
+
+def _is_embedding(loaded: Loaded) -> bool:
+    return loaded.setup.engine.answers_by == "embedding"
 
 
 def _requested(setup: EngineSetup) -> dict[str, str]:
     asked = {
         "dtype": setup.variant.dtype,
         "attention": setup.variant.attention,
-        "cache": setup.variant.cache,
+        "cache": setup.variant.cache if setup.engine.answers_by == "generation" else None,
         "quantization": setup.variant.quantization,
         "device": setup.device,
         "threads": setup.engine.threads,
@@ -116,11 +123,8 @@ def _requested(setup: EngineSetup) -> dict[str, str]:
 
 def _observed(loaded: Loaded, state: WeightState) -> dict[str, str]:
     import torch
-    from transformers import DynamicCache
 
     model = loaded.model
-    cache = DynamicCache(config=model.config.get_text_config(decoder=True))
-    layers = Counter(type(layer).__name__ for layer in cache.layers)
     facts = {
         "dtype": dtype_name(model.dtype),
         "attention": str(getattr(model.config, "_attn_implementation", "unknown")),
@@ -129,15 +133,12 @@ def _observed(loaded: Loaded, state: WeightState) -> dict[str, str]:
         "interop_threads": str(torch.get_num_interop_threads()),
         "model_class": type(model).__name__,
         "tokenizer_class": loaded.encoder.tokenizer_class(),
-        "cache_layers": ", ".join(f"{count} {name}" for name, count in sorted(layers.items())) or "made on first use",
-        "end_tokens": str(model.generation_config.eos_token_id),
         "matmul_precision": torch.get_float32_matmul_precision(),
     }
+    facts |= embedding_facts(loaded.artefact) if _is_embedding(loaded) else _generation_facts(model)
     if loaded.device.startswith("cuda"):
         facts["tf32"] = str(torch.backends.cuda.matmul.allow_tf32)
         facts["allocator"] = torch.cuda.get_allocator_backend()
-    if ignored := ignored_generation_settings(model.generation_config):
-        facts["ignored_generation_settings"] = ", ".join(f"{name}={value}" for name, value in sorted(ignored.items()))
     if len({each.device_id for each in state.weights.tensors}) > 1:
         facts["weight_placement"] = placement_words(state.weights.tensors)
     if mapped := mapped_file_bytes():
@@ -154,6 +155,21 @@ def _observed(loaded: Loaded, state: WeightState) -> dict[str, str]:
     for package in [*imported, *(method.packages if method else ())]:
         with contextlib.suppress(PackageNotFoundError):
             facts[f"version_{package}"] = version(package)
+    return facts
+
+
+def _generation_facts(model: Any) -> dict[str, str]:
+    """Return what only a model that generates has: its cache's layers, end tokens and settings of its own."""
+    from transformers import DynamicCache
+
+    cache = DynamicCache(config=model.config.get_text_config(decoder=True))
+    layers = Counter(type(layer).__name__ for layer in cache.layers)
+    facts = {
+        "cache_layers": ", ".join(f"{count} {name}" for name, count in sorted(layers.items())) or "made on first use",
+        "end_tokens": str(model.generation_config.eos_token_id),
+    }
+    if ignored := ignored_generation_settings(model.generation_config):
+        facts["ignored_generation_settings"] = ", ".join(f"{name}={value}" for name, value in sorted(ignored.items()))
     return facts
 
 
@@ -216,7 +232,9 @@ def _deviations(loaded: Loaded, observed: dict[str, str], elsewhere: list[str]) 
         found.append(f"device: part of the model is on {', '.join(elsewhere)}{share}")
     if "ignored_generation_settings" in observed:
         found.append(f"greedy decoding without the model's own {observed['ignored_generation_settings']}")
-    if not loaded.encoder.has_template:
+    if _is_embedding(loaded):
+        found += pooling_deviation(loaded.artefact)
+    elif not loaded.encoder.has_template:
         found.append("no chat template: prompts are sent as plain text")
     return found
 

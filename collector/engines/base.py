@@ -15,6 +15,10 @@ from collector.contract.records.passes import PaddingSide, PadTokenSource
 from collector.contract.records.requests import FinishReason, RequestOutcome, TokenCountSource
 
 
+RELOAD = "~reload"
+"""After the label of a pass: the check that loads its artefact again."""
+
+
 class EngineSetup(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine needs to load one variant; plain values, so that it travels to the worker."""
 
@@ -28,7 +32,8 @@ class EngineSetup(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     """The one in use, never `auto`: `cpu`, `cuda:0` ..."""
     pass_label: str
-    """`<variant>[~b<batch>]/<repetition>/<attempt>`: what the scripted engine's script addresses."""
+    """`<variant>[~b<batch>]/<repetition>/<attempt>`: what the scripted engine's script addresses; a reload check adds
+    RELOAD."""
 
 
 class ExampleTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,22 +50,31 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     system: str
     user: str
     examples: list[ExampleTurn] = []
+    candidates: dict[str, str] = {}
+    """Of a ranking: id -> text, for an engine that embeds them; one that generates has them in `user` already."""
 
 
 class EncodedPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt as it is really sent: rendered through the chat template once, and its token ids."""
+    """A prompt as it is really sent: rendered through the chat template once, and its token ids.
+
+    part_token_counts: where several texts are embedded, each by itself, the tokens of each: the query first, then the
+    candidates of `candidate_ids`; `token_ids` holds them one after the other.
+    """
 
     document_id: str
     rendered: str
     token_ids: list[int]
     start_token_count: int
+    part_token_counts: list[int] = []
+    candidate_ids: list[str] = []
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One answered (or failed) request. Stamps are absolute nanoseconds of the worker's monotonic clock.
 
     `gaps_ns` are the gaps between consecutive token stamps; the worker buckets them. `batch_number` counts the batches
-    of one call of `answers`. `token_ids` is what was generated, for comparing answers; it is not recorded.
+    of one call of `answers`. `token_ids` is what was generated, for comparing answers (of a ranking by embedding the
+    places of the candidates, best first); it is not recorded.
     """
 
     prompt: EncodedPrompt

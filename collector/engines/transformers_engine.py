@@ -1,33 +1,32 @@
 """The in-process engine: any Hugging Face id, local folder or GGUF file, one request at a time or in static batches.
 
-CUDA and processor run the same code; only the device differs. HF_HUB_OFFLINE is respected by the library itself.
-torch and transformers are imported when something is loaded, never before.
+It has two tasks: answering by generation, and ranking candidates by embedding (`_embedding_engine`). CUDA and processor
+run the same code; only the device differs. HF_HUB_OFFLINE is respected by the library itself. torch and transformers
+are imported when something is loaded, never before.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-import importlib.util
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from collector.clock import Clock
-from collector.contract.errors import DeviceFault, DossierError, MissingDependency
+from collector.contract.errors import DossierError
 from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import ObservedAt, Phase
-from collector.nvidia import visible_ordinal
 
 from ._answering import Answering
 from ._artefact import Artefact, find_artefact
 from ._batching import BATCHING, PadToken, pad_token
 from ._decode import GreedyDecoder
+from ._embedding import EMBEDDING, TextsEncoder
+from ._embedding_engine import EmbeddingEngine
+from ._loading import NEEDED, load_model, require_engine_packages, tokenizer_of
 from ._observe import Loaded, observe
-from ._prompting import TemplateEncoder, model_context_tokens
-from ._quantize import identity_flags, load_options, require_packages
-from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Padding, Prompt
+from ._prompting import TemplateEncoder
+from ._quantize import identity_flags
+from .base import Answer, EncodedPrompt, Engine, EngineIdentity, EngineSetup, Padding, Prompt
 
-_NEEDED = ("torch", "transformers", "accelerate", "safetensors")
-_INSTALL = "pip install 'gpu-dossier[collector]'"
 _DECODE_LOOP = "greedy-1"
 """Changes when the loop's tokens or stamps would."""
 
@@ -39,10 +38,11 @@ def identity(setup: EngineSetup) -> EngineIdentity:
 
     Raises MissingDependency.
     """
-    _require_packages(setup)
-    flags = {name: importlib.metadata.version(name) for name in _NEEDED if name != "transformers"}
+    require_engine_packages(setup)
+    flags = {name: importlib.metadata.version(name) for name in NEEDED if name != "transformers"}
     # One engine for every batch size, so that a series of batches differs in its batch alone.
-    flags |= {"decode_loop": _DECODE_LOOP, "batching": BATCHING, "device": setup.device}
+    flags |= {"batching": BATCHING, "device": setup.device}
+    flags |= {"embedding": EMBEDDING} if setup.engine.answers_by == "embedding" else {"decode_loop": _DECODE_LOOP}
     if setup.engine.threads is not None:
         flags["threads"] = str(setup.engine.threads)
     if setup.model.gguf_file is not None:
@@ -52,14 +52,16 @@ def identity(setup: EngineSetup) -> EngineIdentity:
     return EngineIdentity(engine_name="transformers", engine_version=version, engine_flags=flags)
 
 
-def create(setup: EngineSetup, clock: Clock) -> TransformersEngine:
+def create(setup: EngineSetup, clock: Clock) -> Engine:
     """Return the engine, nothing loaded. Raises MissingDependency, and DossierError for a model that is not there."""
-    _require_packages(setup)
+    require_engine_packages(setup)
     if setup.variant.cache != "dynamic":
         raise DossierError(
             f"variant {setup.variant.name}: the transformers engine has no {setup.variant.cache} cache yet",
             next_step='write cache = "dynamic", or leave it out',
         )
+    if setup.engine.answers_by == "embedding":
+        return EmbeddingEngine(setup, find_artefact(setup), clock)
     return TransformersEngine(setup, find_artefact(setup), clock)
 
 
@@ -68,10 +70,11 @@ def encoder(setup: EngineSetup) -> TemplateEncoder:
 
     Raises MissingDependency, and DossierError when the model or its tokenizer cannot be read.
     """
-    _require_packages(setup)
+    require_engine_packages(setup)
     artefact = find_artefact(setup)
+    kind = TextsEncoder if setup.engine.answers_by == "embedding" else TemplateEncoder
     try:
-        return _encoder(artefact)
+        return kind(*tokenizer_of(artefact))
     except (OSError, ValueError) as fault:
         raise DossierError(
             f"the tokenizer of {setup.model.id} cannot be read: {fault}",
@@ -95,27 +98,11 @@ class TransformersEngine:
 
         Raises DeviceFault for a device that torch does not see, and whatever the library raises.
         """
-        import torch
-        from transformers import AutoModelForCausalLM
-
-        _quiet_progress_bars()
-        if self._setup.engine.threads is not None:
-            torch.set_num_threads(self._setup.engine.threads)
         device = self._setup.device
-        _require_device(device)
-        variant = self._setup.variant
-        dtype = getattr(torch, variant.dtype)
-        options: dict[str, Any] = {**self._artefact.arguments(), **load_options(self._setup, dtype)}
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            self._artefact.source,
-            dtype=dtype,
-            attn_implementation=variant.attention,
-            device_map={"": device},
-            trust_remote_code=False,
-            **options,
-        )
-        loaded = Loaded(self._setup, self._artefact, model.eval(), _encoder(self._artefact), device)
-        has_stopped = loaded.encoder.stop_check(self._setup.generation.stop_after)
+        model = load_model(self._setup, self._artefact, "AutoModelForCausalLM")
+        encoder = TemplateEncoder(*tokenizer_of(self._artefact))
+        loaded = Loaded(self._setup, self._artefact, model, encoder, device)
+        has_stopped = encoder.stop_check(self._setup.generation.stop_after)
         self._parts = loaded, GreedyDecoder(model, device=device, clock=self._clock, has_stopped=has_stopped)
 
     def observe(self, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
@@ -154,48 +141,3 @@ class TransformersEngine:
         if self._parts is None:
             raise DossierError("nothing is loaded yet", next_step="call load() before anything else")
         return self._parts
-
-
-def _encoder(artefact: Artefact) -> TemplateEncoder:
-    from transformers import AutoConfig, AutoTokenizer
-
-    options = artefact.arguments()
-    config = AutoConfig.from_pretrained(artefact.source, trust_remote_code=False, **options)
-    tokenizer = AutoTokenizer.from_pretrained(artefact.source, trust_remote_code=False, **options)
-    return TemplateEncoder(tokenizer, model_context_tokens(config))
-
-
-def _quiet_progress_bars() -> None:
-    """A worker's output is no terminal: bars there would be lines of noise."""
-    from transformers.utils import logging
-
-    untyped: Any = logging
-    untyped.disable_progress_bar()
-
-
-def _require_packages(setup: EngineSetup) -> None:
-    needed = [*_NEEDED, *(["gguf"] if setup.model.gguf_file is not None else [])]
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingDependency(f"the transformers engine needs {', '.join(missing)}", next_step=_INSTALL)
-    require_packages(setup.variant.quantization)
-
-
-def _require_device(device: str) -> None:
-    import torch
-
-    try:
-        torch.device(device)
-    except RuntimeError as fault:
-        raise DeviceFault(
-            f"{device} is no device that torch knows", next_step="name auto, cpu, or a card such as cuda:0"
-        ) from fault
-    if not device.startswith("cuda"):
-        return
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    index = visible_ordinal(device)
-    if index >= count:
-        raise DeviceFault(
-            f"{device} is not there: torch {torch.__version__} sees {count} CUDA device(s)",
-            next_step="name another device, or install a torch built for this machine's driver (pytorch.org)",
-        )

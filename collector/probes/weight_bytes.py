@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _BESIDE = ("CB", "SCB")
 _STATE = ("absmax", "code", "offset")
 _ATTENTION = ("attn", "attention")
-_MLP = ("mlp", "feed_forward", "ffn", "experts", "moe")
+_MLP = ("mlp", "feed_forward", "ffn", "experts", "moe", "intermediate", "output.dense")
+"""The last two are an encoder's (BERT and its kin), whose attention has an `output.dense` of its own."""
 
 
 class StoredTensor(NamedTuple):

@@ -45,7 +45,7 @@ Phase = Literal["build", "load", "warmup", "measure", "reload"]
 Role = Literal["development", "calibration", "validation", "test"]
 LengthClass = Literal["short", "usual", "long"]
 ObservedAt = Literal["loaded", "after_warmup"]
-CacheKind = Literal["dynamic", "static", "sliding_window", "quantized", "offloaded", "engine"]
+CacheKind = Literal["dynamic", "static", "sliding_window", "quantized", "offloaded", "engine", "none"]
 FailureCause = Literal[
     "out_of_memory", "killed", "crashed", "timeout", "load_failure", "missing_operator", "missing_dependency",
     "connection", "truncation", "format", "quality", "too_long", "engine_error", "protocol", "scorer",

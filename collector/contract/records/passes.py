@@ -28,7 +28,7 @@ Factor = Literal["none", "weights", "compute", "batch", "concurrency", "rate", "
 MemoryScope = Literal["allocated", "reserved", "process", "device", "host"]
 Statistic = Literal["start", "peak", "end"]
 CounterMethod = Literal["counter", "sampled"]
-PaddingSide = Literal["left"]
+PaddingSide = Literal["left", "right"]
 PadTokenSource = Literal["tokenizer", "unknown_token", "end_token"]
 """Where the pad token came from: the tokenizer's own, else its unknown token, else its end token."""
 ScrapeMoment = Literal["before", "during", "after"]

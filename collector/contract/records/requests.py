@@ -7,7 +7,8 @@ from typing import Literal
 from .base import Count, FailureCause, Hmac, Label, Nanoseconds, OffsetNs, Phase, Record, Sha256, ShortId
 
 RequestOutcome = Literal["completed", "too_long", "failed"]
-FinishReason = Literal["end_token", "length", "stop_text", "error", "timeout", "not_started"]
+FinishReason = Literal["end_token", "length", "stop_text", "embedded", "error", "timeout", "not_started"]
+"""embedded: the answer is an order of candidates by their vectors; no token was generated."""
 TokenCountSource = Literal["engine", "usage", "continuous_usage", "token_ids", "retokenized", "scripted"]
 ScoreOutcome = Literal["right", "wrong", "unparseable", "truncated", "too_long", "empty", "failed"]
 
@@ -34,7 +35,7 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     batch_number: Count = 0
     """Which batch of its phase, counted from 0 in the order of sending; 0 where requests run one at a time."""
     padding_tokens: Count | None = None
-    """Tokens added on the left so that the rows of a batch have one length; none of them is in prompt_tokens."""
+    """Tokens added so that the rows of a batch have one length; none of them is in prompt_tokens."""
     intended_ns: OffsetNs
     sent_ns: OffsetNs | None = None
     first_chunk_ns: OffsetNs | None = None
@@ -42,7 +43,7 @@ class Request(Record, frozen=True, kw_only=True, tag="request"):
     last_token_ns: OffsetNs | None = None
     done_ns: OffsetNs | None = None
     prompt_tokens: Count | None = None
-    """Tokens really transmitted, template and history included."""
+    """Tokens really transmitted, template and history included; of a ranking by embedding those of all its texts."""
     output_tokens: Count | None = None
     """Generated tokens, the end token included where one was generated."""
     reasoning_tokens: Count | None = None
