@@ -26,6 +26,7 @@ MARTS = (
     "final_requests", "judged_documents", "document_groups", "reference_documents", "configuration_references",
     "paired_documents",
     "observed_variants", "latency_samples", "batch_passes", "batch_documents",
+    "pass_times",
 )  # fmt: skip
 """Steps between the records and the tables, in the order they need one another."""
 
