@@ -14,6 +14,7 @@ from collector.contract.protocol import FieldRule, Limits
 from collector.contract.records import Failure, PassEnd, Request, Score
 from collector.contract.records.base import FailureCause, Phase
 from collector.contract.records.passes import PassOutcome
+from collector.contract.records.runs import FailureScope
 from collector.contract.texts import Text
 from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, PhaseEnded, Recorded, WorkerFailed
 from collector.journal import Journal
@@ -87,6 +88,8 @@ class _Fault(NamedTuple):
 
 class Attempt:
     """Runs one job and journals it; the caller has written `pass_begin`."""
+
+    _scope: FailureScope = "pass"
 
     def __init__(self, job: PassJob, around: Surroundings) -> None:
         self._job = job
@@ -218,7 +221,7 @@ class Attempt:
     def _silence_deadline_ns(self) -> int:
         """The end of the phase's limit; sooner while requests run, where twice a request's limit without any event
         means that the worker hangs: it ends requests at their limit by itself."""
-        if self._phase == "load":
+        if self._phase in ("load", "reload"):
             return self._deadline_ns
         patience_ns = _nanoseconds(2 * self._limits.request_s)
         return min(self._deadline_ns, self._around.clock.monotonic_ns() + patience_ns)
@@ -237,7 +240,7 @@ class Attempt:
         hmac = text_hmac(self._around.salt, message)
         self._texts([Text(hmac=hmac, text_kind="message", text=message)])
         record = Failure(
-            failure_scope="pass" if document_id is None else "request", failure_cause=fault.cause,
+            failure_scope=self._scope if document_id is None else "request", failure_cause=fault.cause,
             pass_id=self._job.pass_id, variant_id=self._job.variant_id, document_id=document_id, phase=self._phase,
             exception_class=fault.exception_class, exit_code=fault.exit_code, message_hmac=hmac,
         )  # fmt: skip
@@ -270,7 +273,10 @@ class Attempt:
 
 
 def _limit_s(limits: Limits, phase: Phase) -> float:
-    return {"load": limits.load_s, "warmup": limits.warmup_s, "measure": limits.measure_s}[phase]
+    """The limit of a phase; a reload check loads and asks about as many documents as a warm-up does."""
+    reload_s = limits.load_s + limits.warmup_s
+    of_phase = {"load": limits.load_s, "warmup": limits.warmup_s, "measure": limits.measure_s, "reload": reload_s}
+    return of_phase[phase]
 
 
 def _nanoseconds(seconds: float) -> int:

@@ -16,7 +16,8 @@ class PassJob(msgspec.Struct, frozen=True, kw_only=True):
     """All a worker needs for one pass. The prompts come in the pass's document order.
 
     batch: how many requests run at a time. check: what is answered alone and together before measuring; empty for
-    requests one at a time.
+    requests one at a time. reload: what is asked again of an artefact that was loaded again; such a job does nothing
+    else, and `pass_id` is the pass whose answers it asks for again.
     """
 
     pass_id: str
@@ -27,6 +28,7 @@ class PassJob(msgspec.Struct, frozen=True, kw_only=True):
     warmup: list[Prompt]
     check: list[Prompt] = []
     measure: list[Prompt]
+    reload: list[Prompt] = []
 
 
 class PhaseBegan(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="phase_began"):
@@ -57,6 +59,14 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
     texts: list[Text] = []
 
 
+class Reloaded(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="reloaded"):
+    """The artefact was loaded again and answered again; `record` is the variant as read back after loading."""
+
+    record: AnyRecord
+    load_ns: int
+    answer_ns: int
+
+
 class WorkerFailed(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="worker_failed"):
     """The worker caught what ended it; it exits after this line."""
 
@@ -74,7 +84,7 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
     live_row_histogram: dict[str, int] = {}
 
 
-Event = PhaseBegan | PhaseEnded | Recorded | Answered | WorkerFailed | Finished
+Event = PhaseBegan | PhaseEnded | Recorded | Answered | Reloaded | WorkerFailed | Finished
 
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -99,5 +109,5 @@ def _plain(value: Any) -> Any:
 
 __all__ = [
     "Answered", "Event", "Finished", "PassJob", "PhaseBegan", "PhaseEnded", "Recorded",
-    "Text", "WorkerFailed", "decode_event", "encode_event",
+    "Reloaded", "Text", "WorkerFailed", "decode_event", "encode_event",
 ]  # fmt: skip

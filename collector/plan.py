@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -79,12 +79,15 @@ def variant_id(model: Model, variant: VariantChoice) -> str:
 def factor_between(reference: VariantChoice, variant: VariantChoice) -> Factor:
     """Return the one factor in which two variants differ; `several` where no difference could be attributed.
 
-    The dtype counts as weights: without a quantization method, weights are stored and computed in the same dtype.
+    Without a quantization method, weights are stored and computed in the dtype: a difference in it counts as weights.
+    At one method, the method says what is stored and the dtype what is computed in. Where both differ, it is several.
     """
     differing: list[Factor] = []
-    if (reference.dtype, reference.quantization) != (variant.dtype, variant.quantization):
+    is_plain = reference.quantization == variant.quantization == "none"
+    has_other_dtype = reference.dtype != variant.dtype
+    if reference.quantization != variant.quantization or (is_plain and has_other_dtype):
         differing.append("weights")
-    if reference.attention != variant.attention:
+    if reference.attention != variant.attention or (not is_plain and has_other_dtype):
         differing.append("compute")
     if reference.cache != variant.cache:
         differing.append("cache")
@@ -157,9 +160,11 @@ def plan_passes(
 ) -> list[PlannedPass]:
     """Return the passes of a stage in their order.
 
-    The reference comes first, `reference_runs` times (default: the plan's), each repeat in another document order.
-    Then follow, each `repetitions` times: the plan's configurations, or those that `configurations` names. The plan's
-    are every other variant in the order of the protocol, and after them the reference once more per batch size.
+    What is most useful comes first, so that a run that is stopped leaves the best it could: the reference,
+    `reference_runs` times (default: the plan's), each repeat in another document order. Then the plan's configurations,
+    or those that `configurations` names: every other variant in the order of the protocol, each once before any second
+    repetition, and after them the batches. Every second repetition runs in the reverse order (ABBA), so that what
+    drifts with time falls on no variant alone.
     `engine_ids` maps variant name -> engine_id. `only` keeps the named variants and `only_series` the named series;
     they change nothing else.
 
@@ -192,19 +197,15 @@ def plan_passes(
         )
         for run in range(1, runs + 1)
     ]  # fmt: skip
-    for chosen in _plans_own(choice, variants) if configurations is None else configurations:
+    wanted = _plans_own(choice, variants) if configurations is None else configurations
+    for chosen, repetition in _in_rounds(wanted, choice):
         variant = _chosen_variant(variants, chosen)
-        if chosen == Chosen(choice.reference, 1):
-            continue
         factor = _factor(reference, variant, chosen.batch)
         first: PassPurpose = "series" if factor == "batch" else "variant"
-        for repetition in range(1, choice.repetitions + 1):
-            purpose = first if repetition == 1 else "repetition"
-            passes.append(
-                planned(
-                    variant, chosen.batch, repetition=repetition, purpose=purpose, series=factor, factor=factor
-                )
-            )  # fmt: skip
+        purpose = first if repetition == 1 else "repetition"
+        passes.append(
+            planned(variant, chosen.batch, repetition=repetition, purpose=purpose, series=factor, factor=factor)
+        )
     return [
         step
         for step in passes
@@ -215,6 +216,19 @@ def plan_passes(
 def _plans_own(choice: PlanChoice, variants: Mapping[str, VariantChoice]) -> list[Chosen]:
     others = [Chosen(name) for name in variants if name != choice.reference]
     return others + [Chosen(choice.reference, batch) for batch in choice.batches]
+
+
+def _in_rounds(wanted: Sequence[Chosen], choice: PlanChoice) -> Iterator[tuple[Chosen, int]]:
+    """Yield (configuration, repetition): requests one at a time before batches, round by round, every second reversed.
+
+    The reference one at a time is left out: it has run.
+    """
+    one_at_a_time = [chosen for chosen in wanted if chosen.batch == 1 and chosen.variant != choice.reference]
+    batched = [chosen for chosen in wanted if chosen.batch > 1]
+    for cells in (one_at_a_time, batched):
+        for repetition in range(1, choice.repetitions + 1):
+            for chosen in cells if repetition % 2 else reversed(cells):
+                yield chosen, repetition
 
 
 def _chosen_variant(variants: Mapping[str, VariantChoice], chosen: Chosen) -> VariantChoice:

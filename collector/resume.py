@@ -7,7 +7,17 @@ from pathlib import Path
 from collector.attempt import Ending
 from collector.batch_limits import BatchLimits
 from collector.contract import chain
-from collector.contract.records import Decision, Document, Engine, Environment, Failure, PassBegin, PassEnd
+from collector.contract.records import (
+    Decision,
+    Document,
+    Engine,
+    Environment,
+    Failure,
+    Header,
+    PassBegin,
+    PassEnd,
+    ReloadCheck,
+)
 from collector.plan import PlannedPass
 
 
@@ -17,6 +27,11 @@ class Progress:
     def __init__(self) -> None:
         self.begun: set[str] = set()
         self.ended: set[str] = set()
+        self.completed: set[str] = set()
+        self.reloaded: set[str] = set()
+        """Variants whose reload was checked, whatever came of it."""
+        self.rental_id: str | None = None
+        """The rental that the file's header names."""
         self.document_ids: set[str] = set()
         self.environment_ids: set[str] = set()
         self.engine_ids: set[str] = set()
@@ -32,13 +47,21 @@ class Progress:
         loads: dict[str | None, tuple[str, int]] = {}
         for line in chain.scan(path):
             match line.record:
+                case Header(rental_id=rental_id):
+                    progress.rental_id = rental_id
                 case PassBegin(pass_id=pass_id, variant_id=variant_id, batch=batch):
                     progress.begun.add(pass_id)
                     loads[pass_id] = variant_id, batch
                 case PassEnd(pass_id=pass_id, pass_outcome=outcome) if outcome != "interrupted":
                     progress.ended.add(pass_id)
+                    if outcome == "completed":
+                        progress.completed.add(pass_id)
                     if outcome == "completed" and pass_id in loads:
                         progress.limits.completed(*loads[pass_id])
+                case ReloadCheck(variant_id=variant_id):
+                    progress.reloaded.add(variant_id)
+                case Failure(failure_scope="variant", phase="reload", variant_id=str(variant_id)):
+                    progress.reloaded.add(variant_id)
                 case Failure(failure_scope="pass", pass_id=str(pass_id)) as failure if pass_id in loads:
                     cause, phase = failure.failure_cause, failure.phase
                     progress.limits.failed(*loads[pass_id], pass_id=pass_id, cause=cause, phase=phase)
@@ -62,6 +85,7 @@ class Progress:
             return
         self.ended.add(pass_id)
         if ending.outcome == "completed":
+            self.completed.add(pass_id)
             self.limits.completed(key.variant_id, key.batch)
         else:
             self.limits.failed(key.variant_id, key.batch, pass_id=pass_id, cause=ending.cause, phase=ending.phase)
@@ -69,6 +93,11 @@ class Progress:
     def is_done(self, planned: PlannedPass) -> bool:
         """Return whether an attempt of this pass came to its end; a failed one did, its failure is the result."""
         return any(pass_id in self.ended for pass_id in self._attempts(planned))
+
+    def completed_attempt(self, planned: PlannedPass) -> int | None:
+        """Return the number of the last attempt of this pass that was completed, null for none."""
+        completed = [n for n, pass_id in enumerate(self._attempts(planned), start=1) if pass_id in self.completed]
+        return completed[-1] if completed else None
 
     def next_attempt(self, planned: PlannedPass) -> int:
         """Return the number of the next attempt: one more than have begun."""

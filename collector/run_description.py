@@ -12,25 +12,38 @@ from collector.clock import Clock
 from collector.contention import BusyReport
 from collector.contract.digests import text_hmac
 from collector.contract.protocol import DocumentLine, Lock, LockedDocument
-from collector.contract.records import Decision, Document, Engine, Header, Warning
+from collector.contract.records import Decision, Document, Engine, Header, PassBegin, Warning
 from collector.contract.records.base import Stage
 from collector.contract.texts import Text
 from collector.environment import Detected
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
 from collector.lock import expected_text
-from collector.plan import stage_documents
+from collector.missing import explained
+from collector.plan import PlannedPass, stage_documents
 from collector.resume import Progress
 
 
-def header(lock: Lock, *, stage: Stage, commit: str | None, clock: Clock) -> Header:
+def header(lock: Lock, *, stage: Stage, rental_id: str | None, commit: str | None, clock: Clock) -> Header:
     """Return the first line of a new file. The documents follow as records of their own, so that it stays short."""
     bare = msgspec.structs.replace(lock, documents=[])
     return Header(
         format=1, stage=stage, protocol_json=msgspec.json.encode(bare).decode(), protocol_id=lock.protocol_id,
-        plan_id=lock.plan_id, objective_digest=lock.objective_digest, collector_version=collector.__version__,
+        plan_id=lock.plan_id, rental_id=rental_id, objective_digest=lock.objective_digest,
+        collector_version=collector.__version__,
         collector_commit=commit, wall_at=clock.utc(), monotonic_ns=clock.monotonic_ns(),
     )  # fmt: skip
+
+
+def pass_begin(planned: PlannedPass, attempt: int, clock: Clock) -> PassBegin:
+    """Return the line with which an attempt begins."""
+    record = PassBegin(
+        pass_id=planned.key.pass_id(attempt), attempt=attempt, variant_name=planned.variant.name,
+        purpose=planned.purpose, series=planned.series, factor=planned.factor,
+        document_order=planned.document_order, expected_document_count=len(planned.document_order),
+        began_at=clock.utc(), **msgspec.structs.asdict(planned.key),
+    )  # fmt: skip
+    return explained(record, {"rate_per_s": "not_applicable", "context_tokens": "not_applicable"})
 
 
 def describe(

@@ -3,6 +3,8 @@
 A run with `only` or `only_series` (the command's --variant and --series) is a part of its plan: it records a decision
 `skipped` naming what is left out and stays unsealed, for only a finished plan is sealed; a later resume without them
 completes the same file. A batch that runs out of memory finishes its series: `batch_limits` says which are left out.
+When every pass is over, each variant's artefact is loaded again and asked again (`reload_check`): a run that is stopped
+loses that last.
 """
 
 from __future__ import annotations
@@ -18,19 +20,19 @@ from collector.clock import Clock
 from collector.contract.digests import short_id
 from collector.contract.errors import DossierError
 from collector.contract.protocol import Lock, VariantChoice, as_json, rule_digest
-from collector.contract.records import Decision, Engine, PassBegin
+from collector.contract.records import Decision, Engine
 from collector.contract.records.base import Stage
 from collector.documents import render_prompt
 from collector.engines import engine_module
-from collector.engines.base import EngineSetup, Prompt
+from collector.engines.base import RELOAD, EngineSetup, Prompt
 from collector.environment import Detected, require_device, resolve_device
 from collector.events import PassJob
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
 from collector.kind_rules import require_scorable
 from collector.machine import Machine
-from collector.missing import explained
 from collector.plan import (
+    CHECKED,
     ROLE_OF_STAGE,
     Chosen,
     PlannedPass,
@@ -39,8 +41,9 @@ from collector.plan import (
     stage_documents,
     warmup_documents,
 )
+from collector.reload_check import Judged, Reload, due_reloads, expected_reloads, judged_passes, words
 from collector.resume import Progress
-from collector.run_description import describe, header, warn_of_others
+from collector.run_description import describe, header, pass_begin, warn_of_others
 from collector.run_files import newest_sealed, resumable
 from collector.workers import WorkerFactory
 
@@ -52,6 +55,9 @@ class RunOptions(NamedTuple):
     configurations: what to run beside the reference instead of the plan's own; reference_runs: how often the reference
     itself, or null for the plan's number. Such a list is a whole plan: the finished run is sealed.
     opening: decisions that a new file starts with, after what it describes; a resumed one has them already.
+    document_limit: only so many documents of each pass, the first in its order; null for all.
+    is_reloading: whether artefacts are loaded again at the end, where the plan wants it.
+    rental_id: the rental of the campaign that this machine is paid by, or null.
     stop_after_s: seconds after which the run stops, or null.
     commit: the collector's own commit, where it runs from a checkout.
     """
@@ -63,6 +69,9 @@ class RunOptions(NamedTuple):
     configurations: Sequence[Chosen] | None = None
     reference_runs: int | None = None
     opening: Sequence[Decision] = ()
+    document_limit: int | None = None
+    is_reloading: bool = True
+    rental_id: str | None = None
     is_resuming: bool = False
     stop_after_s: float | None = None
     commit: str | None = None
@@ -77,6 +86,11 @@ class RunReport(NamedTuple):
     stopped_by: str | None
     endings: dict[str, Ending]
     """Label of the attempt -> how it ended; passes that an earlier start had finished are not in it."""
+    reloads: dict[str, str] = {}
+    """Variant -> what its reload check found, in words."""
+    has_failed_reload: bool = False
+    left: tuple[str, ...] = ()
+    """What a stopped run has not measured, in the order in which --resume will."""
 
 
 class Run:
@@ -106,6 +120,7 @@ class Run:
         self._on_acknowledged = on_acknowledged
         self._began_ns = clock.monotonic_ns()
         self._documents = {document.id: document for document in frozen.documents}
+        self._is_reloading = options.is_reloading and self._lock.plan.plan.reload_check
         self._device = resolve_device(options.device, self._lock.plan.engine.name)
 
     def run(self, out_dir: Path) -> RunReport:
@@ -132,9 +147,13 @@ class Run:
                 f"the plan has no pass of the series {', '.join(self._options.only_series)}",
                 next_step="name batches = [2, 4] in [plan] and freeze again, or leave the option out",
             )
+        if (limit := self._options.document_limit) is not None:
+            passes = [
+                msgspec.structs.replace(one, document_order=one.document_order[:limit]) for one in passes
+            ]  # fmt: skip
         journal, progress = self._open(out_dir, detected)
         with journal:
-            opening = () if progress.is_continued else self._options.opening
+            opening = self._change_of_rental(progress) if progress.is_continued else self._options.opening
             describe(
                 journal, progress, self._frozen, detected, engines.values(), stage=self._options.stage,
                 decisions=[*self._left_out(), *opening],
@@ -171,7 +190,13 @@ class Run:
             self._watcher.notice(f"no open run of this plan in {out_dir}: starting a new one")
         journal = Journal.create(
             out_dir,
-            header=header(self._lock, stage=self._options.stage, commit=self._options.commit, clock=self._clock),
+            header=header(
+                self._lock,
+                stage=self._options.stage,
+                rental_id=self._options.rental_id,
+                commit=self._options.commit,
+                clock=self._clock,
+            ),
             salt=self._frozen.salt,
             clock=self._clock,
             on_acknowledged=self._on_acknowledged,
@@ -187,6 +212,17 @@ class Run:
                 next_step="read it with `reporter`; to measure the whole plan once more, run without --resume",
             )
 
+    def _change_of_rental(self, progress: Progress) -> list[Decision]:
+        """A header never changes: that the work goes on under another rental is a decision in its place."""
+        before, now = progress.rental_id, self._options.rental_id
+        if now is None or now == before:
+            return []
+        self._watcher.notice(
+            f"this file was begun under {f'rental {before}' if before else 'no rental'} and goes on under {now}: its "
+            "header stays, and a decision records the change"
+        )
+        return [Decision(decision="resumed", decided_by="collector", detail={"rental_id": now})]
+
     def _left_out(self) -> Iterator[Decision]:
         only, series = self._options.only, self._options.only_series
         skipped = [v.name for v in self._lock.plan.variants if only and v.name not in only]
@@ -201,7 +237,12 @@ class Run:
         limits = progress.limits
         self._record_limits(journal, progress, passes)
         left = [planned for planned in passes if not progress.is_done(planned) and not limits.refuses(planned)]
-        self._watcher.plan(passes=len(left), documents=sum(len(planned.document_order) for planned in left))
+        reloads = self._expected_reloads(passes, progress)
+        self._watcher.plan(
+            passes=len(left) + len(reloads),
+            documents=sum(len(one.document_order) for one in left)
+            + sum(min(CHECKED, len(one.document_order)) for one in reloads),
+        )
         around = Surroundings(
             journal=journal,
             factory=self._factory,
@@ -229,12 +270,59 @@ class Run:
                 self._record_limits(journal, progress, passes)
                 reason = self._stop_reason() if endings[label].outcome == "interrupted" else None
             if reason is not None:
-                journal.append(Decision(decision="stopped", decided_by="collector", detail={"reason": reason}))
-                journal.flush()
-                return RunReport(journal.path, journal.run_id, None, reason, endings)
+                return self._stopped(reason, around, progress, passes, endings)
+        checked: dict[str, str] = {}
+        has_failed = False
+        reason = None
+        judged = judged_passes(journal.path, (one.key.pass_id(attempt) for one, attempt in self._due(passes, progress)))
+        for planned, attempt in self._due(passes, progress):
+            reason = self._stop_reason()
+            if reason is None:
+                ending, said = self._reload(planned, attempt, judged[planned.key.pass_id(attempt)], around)
+                reason = self._stop_reason() if ending.outcome == "interrupted" else None
+            if reason is not None:
+                return self._stopped(reason, around, progress, passes, endings)._replace(reloads=checked)
+            progress.reloaded.add(planned.key.variant_id)
+            checked[planned.variant.name] = said
+            has_failed |= ending.outcome == "failed"
         is_part = self._options.only or self._options.only_series
         head_digest = None if is_part else journal.seal()
-        return RunReport(journal.path, journal.run_id, head_digest, None, endings)
+        return RunReport(journal.path, journal.run_id, head_digest, None, endings, checked, has_failed)
+
+    def _stopped(
+        self, reason: str, around: Surroundings, progress: Progress, passes: list[PlannedPass],
+        endings: dict[str, Ending],
+    ) -> RunReport:  # fmt: skip
+        """Record why the run stopped and what is missing, in the order in which a resumed run will measure it."""
+        journal = around.journal
+        missing = [one for one in passes if not progress.is_done(one) and not progress.limits.refuses(one)]
+        left = [one.label(1).rpartition("/")[0] for one in missing]
+        left += [f"{one.variant.name}{RELOAD}" for one in self._expected_reloads(passes, progress)]
+        detail = {"reason": reason, "left": ", ".join(left)}
+        journal.append(Decision(decision="stopped", decided_by="collector", detail=detail))
+        journal.flush()
+        return RunReport(journal.path, journal.run_id, None, reason, endings, left=tuple(left))
+
+    def _due(self, passes: list[PlannedPass], progress: Progress) -> list[tuple[PlannedPass, int]]:
+        return due_reloads(passes, progress) if self._is_reloading else []
+
+    def _expected_reloads(self, passes: list[PlannedPass], progress: Progress) -> list[PlannedPass]:
+        return expected_reloads(passes, progress) if self._is_reloading else []
+
+    def _reload(
+        self, planned: PlannedPass, attempt: int, judged: Judged, around: Surroundings
+    ) -> tuple[Ending, str]:  # fmt: skip
+        name, label = planned.variant.name, planned.label(attempt) + RELOAD
+        documents = judged.documents(planned.key.batch)
+        self._watcher.begin_pass(label=label, purpose="reload_check", documents=len(documents))
+        job = PassJob(
+            pass_id=planned.key.pass_id(attempt), variant_id=planned.key.variant_id,
+            setup=self._setup(planned.variant, label), salt_hex=self._frozen.salt.hex(), batch=planned.key.batch,
+            warmup=[], measure=[], reload=self._prompts(documents),
+        )  # fmt: skip
+        ending, found = Reload(job, around).check(judged)
+        self._watcher.end_pass(label=label, outcome=ending.outcome, cause=ending.cause)
+        return ending, words(name, ending, found)
 
     def _record_limits(self, journal: Journal, progress: Progress, passes: list[PlannedPass]) -> None:
         is_done = [progress.is_done(planned) for planned in passes]
@@ -256,7 +344,7 @@ class Run:
             around.journal.append(
                 Decision(decision="restarted", decided_by="collector", pass_id=pass_id, detail=detail)
             )
-        around.journal.append(self._pass_begin(planned, attempt))
+        around.journal.append(pass_begin(planned, attempt, self._clock))
         around.journal.flush()
         self._watcher.begin_pass(label=label, purpose=planned.purpose, documents=len(planned.document_order))
         job = PassJob(
@@ -272,15 +360,6 @@ class Run:
         ending = Attempt(job, around).run()
         self._watcher.end_pass(label=label, outcome=ending.outcome, cause=ending.cause)
         return ending
-
-    def _pass_begin(self, planned: PlannedPass, attempt: int) -> PassBegin:
-        record = PassBegin(
-            pass_id=planned.key.pass_id(attempt), attempt=attempt, variant_name=planned.variant.name,
-            purpose=planned.purpose, series=planned.series, factor=planned.factor,
-            document_order=planned.document_order, expected_document_count=len(planned.document_order),
-            began_at=self._clock.utc(), **msgspec.structs.asdict(planned.key),
-        )  # fmt: skip
-        return explained(record, {"rate_per_s": "not_applicable", "context_tokens": "not_applicable"})
 
     def _prompts(self, document_ids: Sequence[str]) -> list[Prompt]:
         task = self._frozen.protocol.task

@@ -3,7 +3,8 @@
 Phases have the same boundaries for every engine and variant. load: from creating the engine (its libraries' imports
 included) to the end of `load()`. warmup: encoding every prompt and answering the warm-up requests; with batches also
 the self-check, whose answers are warm-up requests too. measure: from asking for the first measured request to the last
-answer. What was loaded is read back between phases, outside all of them.
+answer. What was loaded is read back between phases, outside all of them. reload, the only phase of a reload check: both
+of load and of asking some documents again, without a warm-up; the two durations are told apart.
 
 All stamps of a pass count from one origin, the worker's first look at its monotonic clock, before load. Encoding an
 event and writing it to the pipe happens between an answer's `done` stamp and the next request's `sent` stamp: it is
@@ -43,6 +44,7 @@ from collector.events import (
     PhaseBegan,
     PhaseEnded,
     Recorded,
+    Reloaded,
     Text,
     WorkerFailed,
     encode_event,
@@ -73,6 +75,7 @@ class JobRun:
         self._batches_before = 0
         self._tries: Counter[str] = Counter()
         self._engine: Engine | None = None
+        self._has_reloaded = False
         self._prompts: list[EncodedPrompt] = []
 
     def events(self) -> Iterator[Event]:
@@ -81,11 +84,7 @@ class JobRun:
         failed: WorkerFailed | None = None
         with self._notes.listening():
             try:
-                yield from self._in_phase("load", self._load)
-                yield from self._observed("loaded")
-                yield from self._in_phase("warmup", self._warm_up)
-                yield from self._observed("after_warmup")
-                yield from self._in_phase("measure", self._measure)
+                yield from self._reload() if self._job.reload else self._whole_pass()
             except (Exception, SystemExit) as error:
                 failed = self._failed(error)
             # Outside the handler: the exception is gone, and with it the frames that may hold all the memory.
@@ -98,6 +97,33 @@ class JobRun:
             is_steady=is_steady(self._steps.gap_medians_ns()), live_row_steps=row_steps(live_rows),
             live_row_histogram=live_rows,
         )  # fmt: skip
+
+    def _whole_pass(self) -> Iterator[Event]:
+        yield from self._in_phase("load", self._load)
+        yield from self._observed("loaded")
+        yield from self._in_phase("warmup", self._warm_up)
+        yield from self._observed("after_warmup")
+        yield from self._in_phase("measure", self._measure)
+
+    def _reload(self) -> Iterator[Event]:
+        stamps_ns: list[int] = []
+
+        def load_and_ask() -> Iterator[Event]:
+            stamps_ns.append(self._clock.monotonic_ns())
+            yield from self._load()
+            stamps_ns.append(self._clock.monotonic_ns())
+            self._has_reloaded = True
+            for answer in self._loaded.answers(self._loaded.encode(self._job.reload), "reload", self._job.batch):
+                record, texts = self._recorded(answer, "reload")
+                yield Recorded(record=record, texts=texts)
+                yield from self._records.failure(answer, "reload")
+            stamps_ns.append(self._clock.monotonic_ns())
+
+        yield from self._in_phase("reload", load_and_ask)
+        variant, _ = self._loaded.observe("loaded")
+        record = msgspec.structs.replace(variant, pass_id=self._job.pass_id, variant_id=self._job.variant_id)
+        began_ns, loaded_ns, answered_ns = stamps_ns
+        yield Reloaded(record=record, load_ns=loaded_ns - began_ns, answer_ns=answered_ns - loaded_ns)
 
     def _in_phase(self, phase: Phase, work: Callable[[], Iterator[Event]]) -> Iterator[Event]:
         self._phase = phase
@@ -196,9 +222,10 @@ class JobRun:
         )
 
     def _failed(self, error: BaseException) -> WorkerFailed:
+        is_loading = self._phase == "reload" and not self._has_reloaded
         return WorkerFailed(
             phase=self._phase,
-            failure_cause=cause_of(error, self._phase),
+            failure_cause=cause_of(error, "load" if is_loading else self._phase),
             exception_class=type(error).__name__,
             message=storable(str(error)),
         )

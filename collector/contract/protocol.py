@@ -214,6 +214,8 @@ class PlanChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     warmup_requests: Annotated[int, Meta(ge=0)] = 2
     batches: list[Annotated[int, Meta(ge=2)]] = []
     """The reference variant once more with this many requests at a time, growing: the series of the factor batch."""
+    reload_check: bool = True
+    """When all else is measured, each variant is loaded again in a fresh process and asked some documents again."""
 
 
 class Protocol(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):

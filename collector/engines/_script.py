@@ -19,9 +19,11 @@ from collector.contract.records.base import CacheKind, FailureCause
 from collector.contract.records.requests import FinishReason
 from collector.contract.records.setups import ModuleGroup
 
+from .base import RELOAD
+
 Decoded = TypeVar("Decoded")
 Milliseconds = Annotated[float, Meta(ge=0)]
-EventAt = Literal["load", "warmup", "measure"]
+EventAt = Literal["load", "warmup", "measure", "reload"]
 Action = Literal["raise", "out_of_memory", "hang", "exit", "kill", "segfault", "print", "warn"]
 
 
@@ -93,7 +95,11 @@ class VariantScript(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class PassScript(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens in the passes whose label `<variant>/<repetition>/<attempt>` matches; the first match holds."""
+    """What happens in the passes whose label `<variant>/<repetition>/<attempt>` matches; the first match holds.
+
+    A match that ends in `~reload` is for the reload check of such a pass alone; a check that none is for plays the
+    part of its pass.
+    """
 
     match: str
     load_ms: Milliseconds | None = None
@@ -118,8 +124,13 @@ class Script(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     def for_pass(self, label: str) -> PassScript:
         """Return the part for one attempt; an empty one where nothing matches."""
-        matching = (part for part in self.passes if fnmatch.fnmatchcase(label, part.match))
-        return next(matching, PassScript(match=label))
+        of_pass = [part for part in self.passes if not part.match.endswith(RELOAD)]
+        of_reload = [part for part in self.passes if part.match.endswith(RELOAD) and label.endswith(RELOAD)]
+        for parts, name in ((of_reload, label), (of_pass, label.removesuffix(RELOAD))):
+            for part in parts:
+                if fnmatch.fnmatchcase(name, part.match):
+                    return part
+        return PassScript(match=label)
 
     def answer(self, part: PassScript, document_id: str) -> AnswerScript:
         """Return the four layers as one."""

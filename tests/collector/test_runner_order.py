@@ -83,6 +83,10 @@ def of_pass(purpose: str, order: list[str], wrong: str = "") -> list[str]:
     ]  # fmt: skip
 
 
+def of_reload(order: list[str]) -> list[str]:
+    return [*(f"request reload {name}" for name in order), "telemetry reload", "reading reload", "reload_check"]
+
+
 def test_the_records_of_a_run_stand_in_one_order(
     make_trial: Callable[..., Any], in_process: Callable[..., Any], records_of: Callable[[Path], list[Record]]
 ) -> None:
@@ -96,10 +100,12 @@ def test_the_records_of_a_run_stand_in_one_order(
         *of_pass("reference", orders[0]),
         *of_pass("reference_repeat", orders[1]),
         *of_pass("variant", orders[2], wrong="d1"),
+        *of_reload(orders[0]),
+        *of_reload(orders[2]),
         "seal",
     ]  # fmt: skip
     assert report.head_digest is not None
-    assert trial.watcher.phases == ["load", "warmup", "measure"] * 3
+    assert trial.watcher.phases == [*["load", "warmup", "measure"] * 3, "reload", "reload"]
 
 
 def test_a_pass_counts_its_requests_and_durations(

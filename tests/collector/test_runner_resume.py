@@ -290,7 +290,8 @@ def test_ctrl_c_leaves_the_file_open_with_a_decision_and_exit_code_130(
     assert "continue with --resume" in output
     records = records_of(run_file(trial.out))
     stopped = [record for record in records if isinstance(record, Decision)]
-    assert [(record.decision, record.detail) for record in stopped] == [("stopped", {"reason": "SIGINT"})]
+    left = "fp32/1, fp32/2, bf16/1, fp32~reload, bf16~reload"
+    assert [(record.decision, record.detail) for record in stopped] == [("stopped", {"reason": "SIGINT", "left": left})]
     assert isinstance(records[-2], PassEnd)
     assert records[-2].pass_outcome == "interrupted"
     await_no_worker_of(process.pid)
