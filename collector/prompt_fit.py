@@ -1,4 +1,7 @@
-"""Count tokens before anything is measured: prompt + output limit must fit the context, an answer the output limit."""
+"""Count tokens before anything is measured: prompt + output limit must fit the context, an answer the output limit.
+
+Where texts are embedded, each by itself, the longest of a document must fit the model's positions.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ from collector.contract.protocol import DocumentLine, Task
 from collector.contract.shape import shown
 from collector.documents import render_prompt
 from collector.engines import engine_module
-from collector.engines.base import EngineSetup, PromptEncoder
+from collector.engines.base import EncodedPrompt, EngineSetup, PromptEncoder, longest_text
 from collector.protocol_file import LoadedProtocol
 
 
 class PromptLengths(NamedTuple):
-    """Tokens of the longest prompt, template included, and of the context; null where not known."""
+    """Tokens of the longest prompt, template included, or of the longest text embedded by itself; and of the context.
+
+    Null where not known.
+    """
 
     longest_prompt_tokens: int | None
     context_limit_tokens: int | None
@@ -32,7 +38,8 @@ def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
     try:
         encoder = engine_module(protocol.engine.name).encoder(check_setup(loaded))
         prompts = [render_prompt(protocol.task, document) for document in loaded.documents]
-        counts = [len(encoded.token_ids) for encoded in encoder.encode(prompts)]
+        encoded = encoder.encode(prompts)
+        counts = [longest_text(each).tokens for each in encoded]
         own_limit = encoder.context_limit_tokens()
         findings = _too_small_a_limit(loaded, encoder)
     except Refused as refused:
@@ -48,7 +55,7 @@ def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
         return PromptLengths(None, None, [_engine_finding(loaded, message, next_step)])
     limits = [limit for limit in (own_limit, protocol.generation.context_limit_tokens) if limit is not None]
     limit = min(limits, default=None)
-    findings += _too_long(loaded, counts, limit) if limit is not None else []
+    findings += _too_long(loaded, encoded, limit) if limit is not None else []
     return PromptLengths(max(counts, default=None), limit, findings)
 
 
@@ -79,17 +86,24 @@ def _shortest_answer(task: Task, document: DocumentLine) -> str | None:
     return json.dumps(required, ensure_ascii=False, separators=(",", ":"))
 
 
-def _too_long(loaded: LoadedProtocol, counts: Sequence[int], limit: int) -> list[Finding]:
-    output = loaded.protocol.generation.max_new_tokens
+def _too_long(loaded: LoadedProtocol, encoded: Sequence[EncodedPrompt], limit: int) -> list[Finding]:
+    is_embedding = loaded.protocol.engine.answers_by == "embedding"
+    output = 0 if is_embedding else loaded.protocol.generation.max_new_tokens
     findings: list[Finding] = []
-    for document, line, count in zip(loaded.documents, loaded.document_lines, counts, strict=True):
-        if count + output > limit:
+    for document, line, prompt in zip(loaded.documents, loaded.document_lines, encoded, strict=True):
+        name, count = longest_text(prompt)
+        if count + output <= limit:
+            continue
+        if is_embedding:
+            message = f"document {document.id!r}: {name} has {count} tokens, and {limit} can be embedded at once"
+            next_step = "shorten the text, or use a model with more positions; nothing is ever cut to fit"
+        else:
             message = (
                 f"document {document.id!r}: a prompt of {count} tokens and {output} output tokens do not fit "
                 f"into a context of {limit} tokens"
             )
             next_step = "shorten the document, lower generation.max_new_tokens, or use a model with a longer context"
-            findings.append(Finding(loaded.documents_path, line, "prompt-too-long", message, next_step))
+        findings.append(Finding(loaded.documents_path, line, "prompt-too-long", message, next_step))
     return findings
 
 

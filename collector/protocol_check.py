@@ -10,6 +10,7 @@ from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import Protocol
 from collector.corpus_statistics import summary_lines
 from collector.document_rules import document_findings
+from collector.embedding_rules import embedding_findings
 from collector.lock import drift_findings, lock_path
 from collector.prompt_fit import prompt_lengths
 from collector.protocol_file import LoadedProtocol, ProtocolParts, load_protocol, read_parts
@@ -70,6 +71,7 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
             parts.path, parts.protocol, documents if has_all_documents else None, parts.text.line_of
         )
         findings += quantization_findings(parts.path, parts.protocol, parts.text.line_of)
+        findings += embedding_findings(parts.path, parts.protocol, parts.text.line_of)
     if parts.documents is not None:
         task = parts.protocol.task if parts.protocol is not None else None
         found = document_findings(parts.documents.path, parts.documents.entries, task)

@@ -52,7 +52,7 @@ def protocol_findings(
 
 def _task(protocol: Protocol, say: Say) -> Iterable[Finding]:
     task = protocol.task
-    yield from _placeholders(task, say)
+    yield from _placeholders(task, say, is_embedding=protocol.engine.answers_by == "embedding")
     if task.kind != "extraction":
         if task.fields:
             message = f"the task is of kind {task.kind} and has {len(task.fields)} field(s), which are for extraction"
@@ -81,17 +81,23 @@ def _task(protocol: Protocol, say: Say) -> Iterable[Finding]:
             yield say(place, "labels", message, "keep one of them")
 
 
-def _placeholders(task: Task, say: Say) -> Iterable[Finding]:
+def _placeholders(task: Task, say: Say, *, is_embedding: bool) -> Iterable[Finding]:
+    """An embedding has the prompt for its query alone: each candidate becomes a vector of its own."""
     is_ranking = task.kind == "ranking"
     for placeholder, wanted, what in (
         (PLACEHOLDER, 1, "the query" if is_ranking else "the document's text"),
-        (CANDIDATES_PLACEHOLDER, int(is_ranking), "the list of candidates"),
+        (CANDIDATES_PLACEHOLDER, int(is_ranking and not is_embedding), "the list of candidates"),
     ):
         if (count := task.prompt.count(placeholder)) == wanted:
             continue
         if wanted:
             message = f"`task.prompt` contains {placeholder} {count} times, not once"
             next_step = f"write {placeholder} where {what} goes"
+        elif is_ranking:
+            message = (
+                f"`task.prompt` contains {placeholder}, and by embedding each candidate becomes a vector by itself"
+            )
+            next_step = 'remove it, or write answers_by = "generation" under [engine]'
         else:
             message = f"`task.prompt` contains {placeholder}, and a task of kind {task.kind} has no candidates"
             next_step = 'remove it, or write kind = "ranking"'

@@ -32,13 +32,6 @@ _NO_LIMIT_TOKENS = 10**9
 """Tokenizers without a limit of their own name a number beyond this."""
 
 
-class TextLength(NamedTuple):
-    """A text of a ranking, in words, and its tokens."""
-
-    name: str
-    tokens: int
-
-
 class Embedded(NamedTuple):
     """Cosines of each ranking's candidates with its query, in the candidates' order; padding per ranking."""
 
@@ -152,13 +145,6 @@ def best_first(prompt: EncodedPrompt, cosines: Sequence[float]) -> list[int]:
 def order_text(prompt: EncodedPrompt, places: Sequence[int]) -> str:
     """Return the answer: the JSON list of the candidates' ids in this order."""
     return json.dumps([prompt.candidate_ids[place] for place in places], ensure_ascii=False)
-
-
-def longest_text(prompt: EncodedPrompt) -> TextLength:
-    """Return the longest text of a ranking; of several the first."""
-    names = ["the query", *(f"candidate {name!r}" for name in prompt.candidate_ids)]
-    lengths = (TextLength(name, count) for name, count in zip(names, prompt.part_token_counts, strict=True))
-    return max(lengths, key=lambda each: each.tokens)
 
 
 def declared_pooling(artefact: Artefact) -> str | None:

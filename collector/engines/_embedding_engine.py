@@ -18,10 +18,10 @@ from collector.worker_faults import cause_of
 from ._answering import ends_the_pass
 from ._artefact import Artefact
 from ._batching import PadToken, batches_by_length, pad_token
-from ._embedding import Embedded, Embedder, TextsEncoder, best_first, longest_text, order_text
+from ._embedding import Embedded, Embedder, TextsEncoder, best_first, order_text
 from ._loading import load_model, tokenizer_of
 from ._observe import Loaded, observe
-from .base import Answer, EncodedPrompt, EngineSetup, Padding, Prompt
+from .base import Answer, EncodedPrompt, EngineSetup, Padding, Prompt, longest_text
 
 
 class EmbeddingEngine:

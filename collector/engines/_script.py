@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import json
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -115,7 +115,8 @@ class Script(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
     script_format: Literal[1]
     context_limit_tokens: Annotated[int, Meta(ge=1)] | None = None
     answers_from: str | None = None
-    """JSON file beside the script: document_id -> expected fields, echoed as JSON. Or a documents file (`.jsonl`)."""
+    """JSON file beside the script: document_id -> expected fields, echoed as JSON. Or a documents file (`.jsonl`):
+    its expected fields, its first known answer, or the ids of its candidates, the best graded first."""
     load_ms: Milliseconds = 0.0
     defaults: AnswerScript = AnswerScript()
     documents: dict[str, AnswerScript] = {}
@@ -143,9 +144,10 @@ class Script(_Part, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ExpectedValues(msgspec.Struct, frozen=True):
-    """Document -> its expected fields, for echoing."""
+    """Document -> its expected fields, for echoing; or the whole right answer where a kind has no fields."""
 
     fields: dict[str, dict[str, str | None]]
+    texts: dict[str, str] = {}
 
 
 def read_script(path: Path) -> tuple[Script, ExpectedValues]:
@@ -158,16 +160,30 @@ def read_script(path: Path) -> tuple[Script, ExpectedValues]:
         return script, ExpectedValues({})
     source = path.parent / script.answers_from
     if source.suffix == ".jsonl":
-        return script, ExpectedValues(_expected_of_documents(source))
+        return script, _expected_of_documents(source)
     return script, ExpectedValues(_decoded(source, dict[str, dict[str, str | None]]))
 
 
-def _expected_of_documents(path: Path) -> dict[str, dict[str, str | None]]:
+def _expected_of_documents(path: Path) -> ExpectedValues:
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-        return {str(line["id"]): dict(line["expected"]) for line in lines}
-    except (OSError, ValueError, KeyError, TypeError) as fault:
+        fields = {str(line["id"]): dict(line.get("expected", {})) for line in lines}
+        texts = {str(line["id"]): text for line in lines if (text := _right_answer(line)) is not None}
+        return ExpectedValues(fields, texts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
         raise _refused(path, None, f"cannot be read as documents: {fault}") from None
+
+
+def _right_answer(line: dict[str, Any]) -> str | None:
+    """Return a right answer to a question, or the best order of a query's candidates; null for an extraction."""
+    if line.get("answers"):
+        return str(line["answers"][0])
+    if candidates := line.get("candidates"):
+        grades = line.get("relevance", {})
+        return json.dumps(sorted(candidates, key=lambda name: -grades.get(name, 0)), ensure_ascii=False)
+    if "expected" not in line:
+        raise KeyError("neither expected, answers nor candidates")
+    return None
 
 
 def _decoded(path: Path, kind: type[Decoded]) -> Decoded:

@@ -15,7 +15,7 @@ from collector.clock import Clock
 from collector.contract.records.requests import FinishReason
 
 from ._script import AnswerScript, ExpectedValues, PassScript, Script
-from .base import Answer, EncodedPrompt, EngineSetup
+from .base import Answer, EncodedPrompt, EngineSetup, longest_text
 
 DEFAULT_FIRST_TOKEN_MS = 0.0
 DEFAULT_GAP_MS = 0.0
@@ -45,11 +45,13 @@ class ScriptedRows:
         self._part = part
         self._expected = expected
         self._clock = clock
+        self._is_embedding = setup.engine.answers_by == "embedding"
 
     def fits(self, prompt: EncodedPrompt) -> bool:
         """Return whether prompt and output limit fit the context."""
         limit = self._context_tokens()
-        return limit is None or len(prompt.token_ids) + self._setup.generation.max_new_tokens <= limit
+        output = 0 if self._is_embedding else self._setup.generation.max_new_tokens
+        return limit is None or longest_text(prompt).tokens + output <= limit
 
     def _context_tokens(self) -> int | None:
         known = (self._script.context_limit_tokens, self._setup.generation.context_limit_tokens)
@@ -60,9 +62,12 @@ class ScriptedRows:
         return Answer(
             prompt=prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="scripted",
             finish_reason="not_started", request_outcome="too_long", failure_cause="too_long",
-            failure_message=f"{len(prompt.token_ids)} + {self._setup.generation.max_new_tokens} tokens exceed the "
-            f"context of {self._context_tokens()}",
+            failure_message=f"{self._wanted_tokens(prompt)} tokens exceed the context of {self._context_tokens()}",
         )  # fmt: skip
+
+    def _wanted_tokens(self, prompt: EncodedPrompt) -> str:
+        name, tokens = longest_text(prompt)
+        return f"{name}: {tokens}" if self._is_embedding else f"{tokens} + {self._setup.generation.max_new_tokens}"
 
     def together(self, prompts: Sequence[EncodedPrompt], *, is_batch: bool) -> list[Answer]:
         """Return the answers of one batch, or of one request, in the order of the rows."""
@@ -88,6 +93,9 @@ class ScriptedRows:
         if not self.fits(prompt) or (told.failure_cause is not UNSET and told.failure_cause is not None):
             return None
         text = self._text(told, prompt.document_id)
+        if self._is_embedding:  # one step gives the order of all candidates
+            first_ms = DEFAULT_FIRST_TOKEN_MS if told.first_token_ms is UNSET else told.first_token_ms
+            return Row(text=text, wanted=1, finish_reason="embedded", first_ns=round(first_ms * 1e6), gap_ns=0)
         words = (text or "").split()
         wanted = len(words) if told.output_tokens is UNSET else told.output_tokens
         max_new = self._setup.generation.max_new_tokens
@@ -126,11 +134,11 @@ class ScriptedRows:
         )  # fmt: skip
 
     def _answered(self, prompt: EncodedPrompt, row: Row, sent_ns: int) -> Answer:
-        stamps = row.stamps_ns
+        stamps = [] if self._is_embedding else row.stamps_ns
         return Answer(
             prompt=prompt, intended_ns=sent_ns, sent_ns=sent_ns, done_ns=self._clock.monotonic_ns(),
             first_token_ns=stamps[0] if stamps else None, last_token_ns=stamps[-1] if stamps else None,
-            output_tokens=len(stamps), token_count_source="scripted",
+            output_tokens=None if self._is_embedding else len(stamps), token_count_source="scripted",
             finish_reason="timeout" if row.is_late else row.finish_reason,
             request_outcome="failed" if row.is_late else "completed", failure_cause="timeout" if row.is_late else None,
             failure_message=f"no answer within {self._setup.limits.request_s} s" if row.is_late else None,
@@ -141,6 +149,8 @@ class ScriptedRows:
     def _text(self, told: AnswerScript, document_id: str) -> str | None:
         if told.text is not UNSET:
             return told.text
+        if document_id in self._expected.texts:
+            return self._expected.texts[document_id]
         values: dict[str, str | None] = dict(self._expected.fields.get(document_id, {}))
         if told.replace is not UNSET:
             values |= told.replace

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -13,7 +13,6 @@ from collector.contract.records import TensorGroup, Variant
 from collector.contract.records.base import FailureCause, ObservedAt, Phase
 from collector.contract.records.passes import PaddingSide, PadTokenSource
 from collector.contract.records.requests import FinishReason, RequestOutcome, TokenCountSource
-
 
 RELOAD = "~reload"
 """After the label of a pass: the check that loads its artefact again."""
@@ -67,6 +66,22 @@ class EncodedPrompt(msgspec.Struct, frozen=True, kw_only=True):
     start_token_count: int
     part_token_counts: list[int] = []
     candidate_ids: list[str] = []
+
+
+class TextLength(NamedTuple):
+    """A text that the model sees at once, in words, and its tokens."""
+
+    name: str
+    tokens: int
+
+
+def longest_text(prompt: EncodedPrompt) -> TextLength:
+    """Return the longest text that the model sees at once: the prompt, or one of a ranking that is embedded."""
+    if not prompt.part_token_counts:
+        return TextLength("the prompt", len(prompt.token_ids))
+    names = ["the query", *(f"candidate {name!r}" for name in prompt.candidate_ids)]
+    lengths = (TextLength(name, count) for name, count in zip(names, prompt.part_token_counts, strict=True))
+    return max(lengths, key=lambda each: each.tokens)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

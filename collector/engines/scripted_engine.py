@@ -7,6 +7,8 @@ In a batch, neighbours in prompt length run together as in the transformers engi
 first comes after the longest `first_token_ms` of its rows, each further one after the longest `gap_ms` of the rows that
 still generate. A row that its script fails generates nothing and holds up no other. Nothing is really padded: the
 padding is counted, and its token is called the tokenizer's own.
+
+Where it answers by embedding, one step after `first_token_ms` gives the whole answer: no token, no first one, no gap.
 """
 
 from __future__ import annotations
@@ -68,14 +70,15 @@ def create(setup: EngineSetup, clock: Clock) -> ScriptedEngine:
 def encoder(setup: EngineSetup) -> ScriptedEncoder:
     """Return what counts whitespace tokens."""
     script, _ = read_script(script_path(setup))
-    return ScriptedEncoder(script.context_limit_tokens)
+    return ScriptedEncoder(script.context_limit_tokens, is_embedding=setup.engine.answers_by == "embedding")
 
 
 class ScriptedEncoder:
     """One token per word; the id of a word is its CRC-32."""
 
-    def __init__(self, context_limit_tokens: int | None) -> None:
+    def __init__(self, context_limit_tokens: int | None, *, is_embedding: bool = False) -> None:
         self._context_limit_tokens = context_limit_tokens
+        self._is_embedding = is_embedding
 
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
         return [self._encoded(prompt) for prompt in prompts]
@@ -86,13 +89,15 @@ class ScriptedEncoder:
     def count_tokens(self, text: str) -> int:
         return len(text.split())
 
-    @staticmethod
-    def _encoded(prompt: Prompt) -> EncodedPrompt:
-        rendered = plain_text(prompt)
-        token_ids = [zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in rendered.split()]
+    def _encoded(self, prompt: Prompt) -> EncodedPrompt:
+        texts = [prompt.user, *prompt.candidates.values()] if self._is_embedding else [plain_text(prompt)]
+        parts = [[zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in text.split()] for text in texts]
         return EncodedPrompt(
-            document_id=prompt.document_id, rendered=rendered, token_ids=token_ids, start_token_count=0
-        )
+            document_id=prompt.document_id, rendered="\n".join(texts), start_token_count=0,
+            token_ids=[token_id for part in parts for token_id in part],
+            part_token_counts=[len(part) for part in parts] if self._is_embedding else [],
+            candidate_ids=list(prompt.candidates) if self._is_embedding else [],
+        )  # fmt: skip
 
 
 class ScriptedEngine:
@@ -105,7 +110,8 @@ class ScriptedEngine:
         self._rows = ScriptedRows(setup, script, self._part, expected, clock)
         self._phase: Phase | None = None
         self._clock = clock
-        self._encoder = ScriptedEncoder(script.context_limit_tokens)
+        self._is_embedding = setup.engine.answers_by == "embedding"
+        self._encoder = ScriptedEncoder(script.context_limit_tokens, is_embedding=self._is_embedding)
 
     def load(self) -> None:
         self._happen("load", None)
@@ -134,7 +140,7 @@ class ScriptedEngine:
             weight_storage=facts.weight_storage or asked.dtype,
             compute_dtype=facts.compute_dtype or asked.dtype,
             attention=facts.attention or asked.attention,
-            cache_kind=facts.cache_kind or asked.cache,
+            cache_kind=facts.cache_kind or ("none" if self._is_embedding else asked.cache),
             output_layer_format=facts.output_layer_format,
             parameter_count=facts.parameter_count, weight_bytes=facts.weight_bytes,
             claimed_weight_bytes=facts.claimed_weight_bytes, effective_bits=bits, dtype_bytes=dtype_bytes,
