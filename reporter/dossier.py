@@ -14,7 +14,7 @@ BASES: tuple[Basis, ...] = ("measured", "quoted", "assumed", "claimed", "example
 Unit = Literal[
     "documents", "requests", "records", "tokens", "passes", "packages", "corpora", "bytes", "nanoseconds", "seconds",
     "hours", "days", "percent", "percentage_points", "tokens_per_second", "documents_per_hour", "bits", "ratio",
-    "rows", "minor_units", "count", "text",
+    "rows", "minor_units", "amount", "count", "text",
 ]  # fmt: skip
 
 Value = int | float | str | None
@@ -34,7 +34,8 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     """One printed number and everything needed to re-check it.
 
     figure_id: `<sql file>/<row key>/<column>`, e.g. `quality/cpu~fp32~1~1/accepted_documents`.
-    value: raw and unrounded, in `unit`; null with `missing_reason`. Money is an integer of minor units in `currency`.
+    value: raw and unrounded, in `unit`; null with `missing_reason`. Money is an integer of minor units in `currency`;
+    a quotient of money is an `amount` of its major unit.
     basis: the weakest basis of its inputs; `is_derived` says whether a formula stands between.
     sources: `run_id:seq` of the records, up to 20; `record_count` counts all of them.
     """

@@ -11,6 +11,8 @@ from .translate import N_, NO_BREAK, Translator
 from .vocabulary import BASIS_WORDS, WORDS
 
 EN_DASH = "\u2013"
+QUOTIENT_DECIMALS = 4
+"""Of an amount of money divided by a count: it is never added up, so it may be finer than the currency."""
 
 
 class Scale(NamedTuple):
@@ -59,6 +61,8 @@ def scale_of(figures: Sequence[Figure]) -> Scale:
         return Scale(word, divisor, 0 if divisor == 1 else _decimals([s / divisor for s in sizes], most=2))
     if unit in ("nanoseconds", "seconds", "hours"):
         return _time_scale(unit, sizes)
+    if unit == "amount":
+        return Scale("", 1, QUOTIENT_DECIMALS)
     if unit == "percentage_points":
         return Scale(_PLAIN[unit], 1, 1, is_signed=True)
     if unit in ("percent", "days"):
@@ -108,7 +112,7 @@ class FigureText:
 
     def unit(self, figure: Figure, scale: Scale | None = None) -> str:
         """Return the unit's word as it stands after a number or in a column head; empty for bare counts."""
-        if figure.unit == "minor_units":
+        if figure.unit in ("minor_units", "amount"):
             return figure.currency or ""
         word = (scale or scale_of([figure])).unit_word
         return self.tr.text(word) if word else ""

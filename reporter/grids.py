@@ -208,7 +208,7 @@ class GridMaker:
             scale = head.scale
         whole = self.figure(row, column.of) if column.of and not head.of else None
         text = self.text.value(figure, scale)
-        if figure.unit == "minor_units" and not head.unit:
+        if figure.unit in ("minor_units", "amount") and not head.unit:
             text = self.text.in_sentence(figure)
         return Cell(
             head,

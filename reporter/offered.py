@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple
 from collector.contract.campaign import Campaign, Candidate
 from collector.contract.offers import Offer
 
+from .exchange import campaign_currency, rate_of
 from .packages import Machine, Mismatch, Need, Package, offer_mismatch, packages_of
+from .quotes import has_wrong_arithmetic
 
 OfferBlocked = Literal["mismatch", "no_price", "incomplete", "arithmetic", "expired", "no_rate"]
 """Why no package of an offer may win: it is for another machine, has no price, leaves something out, does not add up,
@@ -38,10 +40,23 @@ def _offered(offer: Offer, machine: Machine, need: Need, campaign: Campaign) -> 
     mismatch = offer_mismatch(offer, machine)
     if mismatch is not None:
         return Offered(offer, [], "mismatch", mismatch)
-    packages = packages_of(offer, need.total_ns, as_of=campaign.as_of)
-    blocked: OfferBlocked | None = None
-    if not packages:
-        blocked = "no_price"
-    elif not offer.retrieved <= campaign.as_of <= offer.valid_until:
-        blocked = "expired"
+    packages = packages_of(
+        offer, need.total_ns, as_of=campaign.as_of, used_cards=machine.used_cards, campaign=campaign
+    )  # fmt: skip
+    blocked = _blocked(offer, packages, campaign)
+    if blocked is not None:
+        packages = [package._replace(is_valid=False) for package in packages]
     return Offered(offer, packages, blocked, None)
+
+
+def _blocked(offer: Offer, packages: list[Package], campaign: Campaign) -> OfferBlocked | None:
+    if not packages:
+        return "no_price"
+    if offer.excludes:
+        return "incomplete"
+    if has_wrong_arithmetic(offer):
+        return "arithmetic"
+    if not offer.retrieved <= campaign.as_of <= offer.valid_until:
+        return "expired"
+    has_rate = offer.currency == campaign_currency(campaign) or rate_of(campaign, offer.currency) is not None
+    return None if has_rate else "no_rate"

@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from collector.contract.campaign import Calendar
-from collector.contract.money import Money, Taxed, exact, percent_rate, taxed_from_gross, taxed_from_net
-from collector.contract.offers import PACKAGE_DAYS, Offer
+from collector.contract.campaign import Calendar, Campaign
+from collector.contract.money import Money, Taxed, exact
+from collector.contract.offers import Offer
 
 from .dossier import Basis
+from .exchange import converted_price
+from .tariffs import NS_PER_HOUR, Line, Tariff, bill, cards_rented, tariffs_of, taxed
+from .unit_prices import for_hours, for_packages
 
-NS_PER_HOUR = 3_600_000_000_000
 PROCESSING = "processing"
 LOADING = "load_and_warmup"
 MEMORY_TOLERANCE_PERCENT = 8
@@ -59,6 +61,12 @@ class Machine(NamedTuple):
     device_count: int
     memory_bytes: int | None
     mig_profile: str | None
+    used_count: int | None = None
+    """Cards that work for the configuration, where they are fewer than the machine holds."""
+
+    @property
+    def used_cards(self) -> int:
+        return self.used_count or self.device_count
 
 
 class Mismatch(NamedTuple):
@@ -70,26 +78,37 @@ class Mismatch(NamedTuple):
 
 
 class Package(NamedTuple):
-    """Packages of one length of one offer that cover the need, one after the other."""
+    """What covers the need under one tariff: packages of one length, one after the other, or a rental by the hour."""
 
     offer: Offer
-    days: int
+    days: int | None
+    """Null by the hour."""
     bought: int
-    """How many packages, one after the other."""
+    """How many packages, one after the other; 1 by the hour."""
     price: Taxed
+    """Packages and fees, as billed, in the offer's currency."""
     unit_net: Money
-    """Net price of one package."""
+    """Net price of one package, or of one hour, without fees."""
     needed_ns: Fraction
     is_valid: bool
-    """The quote holds on the campaign's date."""
-
-    @property
-    def paid_ns(self) -> int:
-        return self.bought * self.days * 24 * NS_PER_HOUR
+    """It may win: the quote holds on the campaign's date, and nothing blocks the offer."""
+    tariff: Tariff
+    paid_ns: Fraction
+    lines: tuple[Line, ...]
+    compared: Taxed
+    """The price in the currency that everything is compared in; the price itself where no rate is given."""
 
     @property
     def idle_ns(self) -> Fraction:
         return self.paid_ns - self.needed_ns
+
+    @property
+    def fees(self) -> Money:
+        """All lines but the first, as the offer writes its prices."""
+        total = Money(0, self.offer.currency)
+        for line in self.lines[1:]:
+            total = total + line.amount
+        return total
 
 
 def calendar_need(
@@ -114,67 +133,65 @@ def calendar_need(
     return Need(phases, total, per_document, measured_documents, wanted_documents)
 
 
-def package_count(needed_ns: Fraction, days: int) -> int:
-    """Return how many packages of `days` elapsed days (24 h each) cover the need; at least one.
-
-    72 hours are exactly one package of 3 days; one nanosecond more is two.
-    """
-    return max(1, -(-needed_ns // (days * 24 * NS_PER_HOUR)))
-
-
-def documents_within(need: Need, paid_ns: int) -> int:
+def documents_within(need: Need, paid_ns: Fraction | int) -> int:
     """Return the largest number of documents whose processing, with the rest of the calendar, fits in the time."""
     return max(0, (paid_ns - need.fixed_ns) // need.ns_per_document)
 
 
 def offer_price(offer: Offer, days: int) -> Money | None:
-    """Return the price of one package as the offer writes it, net or gross; null where it has none."""
+    """Return the price of one package as the offer writes it, net or gross, per node or card; null without one."""
     text = {3: offer.price_3_days, 7: offer.price_7_days, 30: offer.price_30_days}[days]
     return None if text is None else Money.parse(text, offer.currency)
 
 
-def taxed(offer: Offer, amount: Money) -> Taxed:
-    """Return an amount of this offer with its tax, computed once on the whole amount as an invoice does."""
-    rate = percent_rate(offer.tax_percent)
-    return taxed_from_net(amount, rate) if offer.prices_are == "net" else taxed_from_gross(amount, rate)
+def corpora_fit(need: Need, paid_ns: Fraction, documents_per_corpus: int) -> int:
+    """Return the whole corpora whose processing, with the rest of the calendar, fits in the time that is paid."""
+    return documents_within(need, paid_ns) // documents_per_corpus
 
 
-def packages_of(offer: Offer, needed_ns: Fraction, *, as_of: dt.date) -> list[Package]:
-    """Return what the need costs under each package length the offer has a price for, shortest first."""
-    packages = []
-    for days in PACKAGE_DAYS:
-        price = offer_price(offer, days)
-        if price is None:
-            continue
-        count = package_count(needed_ns, days)
-        packages.append(
-            Package(
-                offer=offer, days=days, bought=count, price=taxed(offer, price.times(count)),
-                unit_net=taxed(offer, price).net, needed_ns=needed_ns,
-                is_valid=offer.retrieved <= as_of <= offer.valid_until,
-            )
-        )  # fmt: skip
-    return packages
+def packages_of(
+    offer: Offer, needed_ns: Fraction, *, as_of: dt.date, used_cards: int = 1, campaign: Campaign | None = None
+) -> list[Package]:
+    """Return what the need costs under each tariff of the offer, the shortest package first and by the hour last."""
+    is_valid = offer.retrieved <= as_of <= offer.valid_until
+    return [_package(tariff, needed_ns, campaign, is_valid=is_valid) for tariff in tariffs_of(offer, used_cards)]
+
+
+def _package(tariff: Tariff, needed_ns: Fraction, campaign: Campaign | None, *, is_valid: bool) -> Package:
+    offer, billed = tariff.offer, bill(tariff, needed_ns)
+    if tariff.package is not None:
+        unit = for_packages(tariff.package, 1)
+    else:
+        assert tariff.hour is not None
+        unit = for_hours(tariff.hour, Fraction((tariff.days or 0) * 24 or 1))
+    in_one_currency = converted_price(billed.price, campaign) if campaign is not None else None
+    return Package(
+        offer=offer, days=tariff.days, bought=billed.bought, price=billed.price, unit_net=taxed(offer, unit).net,
+        needed_ns=needed_ns, is_valid=is_valid, tariff=tariff, paid_ns=billed.paid_ns, lines=billed.lines,
+        compared=in_one_currency or billed.price,
+    )  # fmt: skip
 
 
 def cheapest(packages: Sequence[Package]) -> Package | None:
     """Return the package with the lowest net price; equal prices go to the lower gross, then to less idle time.
 
-    Raises MoneyError where the offers are in several currencies: there is no rate to compare them with.
+    Raises MoneyError where offers are in a currency without a rate to compare them by.
     """
-    ordered = sorted(packages, key=lambda p: (p.idle_ns, p.offer.id, p.days))
-    return min(ordered, key=lambda p: (p.price.net, p.price.gross), default=None)
+    ordered = sorted(packages, key=lambda p: (p.idle_ns, p.offer.id, p.days or 0))
+    return min(ordered, key=lambda p: (p.compared.net, p.compared.gross), default=None)
 
 
 def offer_mismatch(offer: Offer, machine: Machine) -> Mismatch | None:
     """Return why the offer is not for the measured machine, or null where it is.
 
-    Memory is compared only where the offer names it, within MEMORY_TOLERANCE_PERCENT of what it names.
+    More cards than are used are no mismatch: they are paid for and idle. Fewer are one, and so is a smallest number of
+    single cards that the node does not hold. Memory is compared only where the offer names it, within
+    MEMORY_TOLERANCE_PERCENT of what it names.
     """
     if offer.device != machine.device:
         return Mismatch("device", offer.device, machine.device)
-    if offer.device_count != machine.device_count:
-        return Mismatch("count", str(offer.device_count), str(machine.device_count))
+    if cards_rented(offer, machine.used_cards) > offer.device_count or machine.used_cards > offer.device_count:
+        return Mismatch("count", str(offer.device_count), str(machine.used_cards))
     if offer.mig_profile != machine.mig_profile:
         return Mismatch("mig", offer.mig_profile or "none", machine.mig_profile or "none")
     if offer.device_memory_gib is not None:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from collector.contract.campaign import Campaign
-from collector.contract.money import exact, rounded
+from collector.contract.money import exact, minor_digits
 from collector.contract.offers import PACKAGE_DAYS, Offer
 
 from .book import Book, hours, ref, row
 from .dossier import Row, Sentence
+from .offer_tables import exchange_inputs, offer_inputs, offer_labels, put_offer_figures, put_offers
 from .offered import Offered
-from .packages import LOADING, PROCESSING, Need, Package, offer_price
+from .packages import LOADING, PROCESSING, Need, Package, corpora_fit, offer_price
 from .selection import Standing
+from .tariffs import NS_PER_HOUR
 from .wording import sentence
 
 WANTED = "campaign/volume/wanted_documents"
@@ -23,14 +25,20 @@ TIE = "campaign/objective/tie_percent"
 DEADLINE = "campaign/objective/deadline_h"
 
 
-def package_key(standing: Standing, offer: Offer, days: int) -> str:
-    """Return the row key of a package."""
-    return f"{standing.key}~{offer.id}~{days}d"
+def package_key(standing: Standing, offer: Offer, term: str) -> str:
+    """Return the row key of a package; `term` is `3d`, `7d`, `30d` or `hour`."""
+    return f"{standing.key}~{offer.id}~{term}"
 
 
 def package_figure(standing: Standing, package: Package, column: str) -> str:
     """Return the id of a package's figure."""
-    return f"packages/{package_key(standing, package.offer, package.days)}/{column}"
+    return f"packages/{package_key(standing, package.offer, package.tariff.term)}/{column}"
+
+
+def compared_figure(standing: Standing, package: Package) -> str:
+    """Return the id of the net price in the currency everything is compared in."""
+    is_own = package.compared.net.currency == package.offer.currency
+    return package_figure(standing, package, "price_net" if is_own else "compared_net")
 
 
 def needed_figure(standing: Standing) -> str:
@@ -38,14 +46,17 @@ def needed_figure(standing: Standing) -> str:
     return f"calendar/{standing.key}/needed_hours"
 
 
-def offer_figure(offer: Offer, days: int) -> str:
-    """Return the id of an offer's price of one package."""
-    return f"offers/{offer.id}/price_{days}_days"
+def bought(standing: Standing, package: Package) -> tuple[str, dict[str, str]]:
+    """Return the ending of a sentence's key, and what it says of the quantity: packages of days, or hours."""
+    if package.days is None:
+        return "_hourly", {"hours": ref(package_figure(standing, package, "paid_hours"))}
+    return "", {"packages": ref(package_figure(standing, package, "package_count")), "days": str(package.days)}
 
 
 def put_price_tables(book: Book, standings: Sequence[Standing], campaign: Campaign) -> None:
-    """Add the campaign's own figures and the tables `packages` and `calendar`."""
+    """Add the campaign's own figures and the tables of calendar, packages and offers."""
     _campaign_figures(book, campaign)
+    put_offer_figures(book, campaign)
     calendar = [entry for standing in standings if standing.need for entry in _calendar(book, standing, standing.need)]
     packages = [
         entry
@@ -54,7 +65,8 @@ def put_price_tables(book: Book, standings: Sequence[Standing], campaign: Campai
         for entry in _packages(book, standing, offered, campaign)
     ]
     book.put("calendar", "one row per (candidate, phase)", calendar)
-    book.put("packages", "one row per (candidate, offer, days)", packages)
+    book.put("packages", "one row per (candidate, offer, term)", packages)
+    put_offers(book, standings, campaign)
 
 
 def _campaign_figures(book: Book, campaign: Campaign) -> None:
@@ -64,13 +76,6 @@ def _campaign_figures(book: Book, campaign: Campaign) -> None:
     book.given(TIE, float(exact(campaign.objective.tie_percent)), "percent", "assumed")
     if campaign.deadline_h is not None:
         book.given(DEADLINE, float(exact(campaign.deadline_h)), "hours", "assumed")
-    for offer in campaign.offers:
-        for days in PACKAGE_DAYS:
-            price = offer_price(offer, days)
-            if price is not None:
-                book.given(
-                    offer_figure(offer, days), price.minor_units, "minor_units", offer.basis, currency=offer.currency
-                )
 
 
 def _calendar(book: Book, standing: Standing, need: Need) -> list[Row]:
@@ -115,101 +120,150 @@ def _calendar(book: Book, standing: Standing, need: Need) -> list[Row]:
 
 
 def _packages(book: Book, standing: Standing, offered: Offered, campaign: Campaign) -> list[Row]:
-    offer = offered.offer
-    is_valid = offer.retrieved <= campaign.as_of <= offer.valid_until
-    labels = {
-        "candidate": standing.label, "offer": offer.id, "provider": offer.provider,
-        "pricing_class": offer.pricing_class, "source": offer.source, "retrieved": offer.retrieved.isoformat(),
-        "valid_until": offer.valid_until.isoformat(), "basis": offer.basis, "is_valid": "yes" if is_valid else "no",
-    }  # fmt: skip
-    if offered.mismatch is not None:
+    """Return a row per tariff of one offer; of one that is not priced for this candidate, a row with the reason."""
+    labels = offer_labels(standing, offered, campaign)
+    if offered.blocked == "mismatch":
+        offer = offered.offer
+        terms = [f"{days}d" for days in PACKAGE_DAYS if offer_price(offer, days) is not None]
         return [
-            row(
-                package_key(standing, offer, days), {**labels, "days": str(days)}, {},
-                sentence("package_mismatch"),
-            )
-            for days in PACKAGE_DAYS
-            if offer_price(offer, days) is not None
-        ]  # fmt: skip
+            row(package_key(standing, offer, term), _termed(labels, term), {}, sentence("package_mismatch"))
+            for term in (terms or ["hour"])
+        ]
+    if offered.blocked == "no_price":
+        key = package_key(standing, offered.offer, "none")
+        name = book.given(
+            f"packages/{key}/price_net", None, "minor_units", offered.offer.basis, missing_reason="price_unknown",
+            currency=offered.offer.currency,
+        )  # fmt: skip
+        return [row(key, _termed(labels, ""), {"price_net": name}, sentence("package_no_price"))]
     return [_package(book, standing, package, labels, campaign) for package in offered.packages]
 
 
+def _termed(labels: dict[str, str], term: str) -> dict[str, str]:
+    return {**labels, "tariff": term, "days": term.removesuffix("d") if term != "hour" else ""}
+
+
 def _package(book: Book, standing: Standing, package: Package, labels: dict[str, str], campaign: Campaign) -> Row:
-    offer, count = package.offer, package.bought
-
-    def name(column: str) -> str:
-        return package_figure(standing, package, column)
-
-    needed, price = needed_figure(standing), offer_figure(offer, package.days)
-    book.derived(
-        [needed], figure_id=name("package_count"), value=count, unit="packages",
-        formula=f"ceil(needed hours / {package.days * 24} h)",
-    )  # fmt: skip
-    paid = book.derived(
-        [needed], figure_id=name("paid_hours"), value=hours(package.paid_ns), unit="hours",
-        formula=f"{count} x {package.days * 24} h",
-    )  # fmt: skip
-    book.derived(
-        [paid, needed], figure_id=name("idle_hours"), value=hours(package.idle_ns), unit="hours",
-        formula="paid hours - needed hours",
-    )  # fmt: skip
-    formulas = _price_formulas(offer, count)
-    for column, amount in (
-        ("price_net", package.price.net), ("tax", package.price.tax), ("price_gross", package.price.gross),
-    ):  # fmt: skip
-        book.derived(
-            [needed, price], figure_id=name(column), value=amount.minor_units, unit="minor_units",
-            currency=offer.currency, formula=formulas[column],
-        )  # fmt: skip
-    book.derived(
-        [price], figure_id=name("unit_net"), value=package.unit_net.minor_units, unit="minor_units",
-        currency=offer.currency, formula=formulas["unit_net"],
-    )  # fmt: skip
-    cost = _cost_per_corpus(book, standing, package, campaign)
-    said = [cost]
-    if not package.is_valid:
+    cells = [*_hours(book, standing, package), *_prices(book, standing, package)]
+    cells += _capacity(book, standing, package, campaign)
+    said = [_cost_per_corpus(book, standing, package, campaign)]
+    cells.append("cost_per_corpus")
+    if labels["is_valid"] == "no":
         said.append(sentence("package_expired", date="~" + campaign.as_of.isoformat()))
     if standing.late_ns is not None:
         said.append(sentence("package_deadline"))
-    cells = ("package_count", "paid_hours", "idle_hours", "price_net", "tax", "price_gross", "cost_per_corpus")
     return row(
-        package_key(standing, offer, package.days),
-        {**labels, "days": str(package.days)},
-        {**{column: name(column) for column in cells}, "needed_hours": needed}, *said,
+        package_key(standing, package.offer, package.tariff.term), _termed(labels, package.tariff.term),
+        {**{c: package_figure(standing, package, c) for c in cells}, "needed_hours": needed_figure(standing)}, *said,
     )  # fmt: skip
 
 
-def _price_formulas(offer: Offer, count: int) -> dict[str, str]:
+def _hours(book: Book, standing: Standing, package: Package) -> list[str]:
+    """Add packages bought, hours paid, idle and used; return their columns."""
+    needed, days, count = needed_figure(standing), package.days, package.bought
+
+    def put(column: str, value: float, formula: str, *inputs: str) -> str:
+        return book.derived(
+            [needed, *inputs], figure_id=package_figure(standing, package, column), value=value,
+            unit="percent" if column == "used_percent" else "hours", formula=formula,
+        )  # fmt: skip
+
+    columns = ["paid_hours", "idle_hours", "used_percent"]
+    if days is None:
+        paid = put("paid_hours", hours(package.paid_ns), _billing(package.offer))
+    else:
+        book.derived(
+            [needed], figure_id=package_figure(standing, package, "package_count"), value=count, unit="packages",
+            formula=f"ceil(needed hours / {days * 24} h)",
+        )  # fmt: skip
+        columns.insert(0, "package_count")
+        is_whole = package.paid_ns == count * days * 24 * NS_PER_HOUR
+        paid = put("paid_hours", hours(package.paid_ns), f"{count} x {days * 24} h" + ("" if is_whole else ", billed"))
+    put("idle_hours", hours(package.idle_ns), "paid hours - needed hours", paid)
+    used = float(100 * package.needed_ns / package.paid_ns) if package.paid_ns else 0.0
+    put("used_percent", used, "100 x needed hours / paid hours", paid)
+    return columns
+
+
+def _billing(offer: Offer) -> str:
+    """Return how a rental by the hour is rounded."""
+    return f"needed hours rounded up to {offer.billing_step_s} s, at least {offer.minimum_hours} h"
+
+
+def _prices(book: Book, standing: Standing, package: Package) -> list[str]:
+    """Add fees, net, tax, gross, the price of one unit and the net price in the campaign's currency."""
+    offer, needed = package.offer, needed_figure(standing)
+    inputs = offer_inputs(offer, package.tariff)
+    formulas = _price_formulas(package)
+
+    def put(column: str, minor_units: int, names: list[str], currency: str = offer.currency) -> None:
+        book.derived(
+            names, figure_id=package_figure(standing, package, column), value=minor_units, unit="minor_units",
+            currency=currency, formula=formulas[column],
+        )  # fmt: skip
+
+    columns = ["price_net", "tax", "price_gross"]
+    if offer.fees:
+        put("fees", package.fees.minor_units, [needed, *inputs[1:]])
+        columns.insert(0, "fees")
+    for column, amount in zip(("price_net", "tax", "price_gross"), package.price, strict=True):
+        put(column, amount.minor_units, [needed, *inputs])
+    put("unit_net", package.unit_net.minor_units, inputs[:1])
+    if package.compared.net.currency != offer.currency:
+        names = [package_figure(standing, package, "price_net"), *exchange_inputs(offer.currency)]
+        put("compared_net", package.compared.net.minor_units, names, package.compared.net.currency)
+        columns.append("compared_net")
+    return columns
+
+
+def _price_formulas(package: Package) -> dict[str, str]:
     """Return column -> how it is computed: of net, tax and gross only the tax is ever rounded."""
-    paid, rate = f"{count} x price of one package", offer.tax_percent
+    offer, tariff, rate = package.offer, package.tariff, package.offer.tax_percent
+    cards = f" of one card x {tariff.rented_cards} cards" if offer.prices_per == "card" else ""
+    unit = "price of one package" if tariff.package else "price of one hour"
+    count = f"{package.bought}" if tariff.package else f"{hours(package.paid_ns):g}"
+    paid = f"{count} x {unit}{cards}" + (" + fees" if offer.fees else "")
+    same = {"fees": "sum of the fees, each rounded once", "compared_net": "price_net x exchange rate, rounded once"}
     if offer.prices_are == "net":
-        return {
+        return same | {
             "price_net": paid, "tax": f"price_net x {rate} / 100, rounded once, half away from zero",
-            "price_gross": "price_net + tax", "unit_net": "price of one package",
+            "price_gross": "price_net + tax", "unit_net": unit + cards,
         }  # fmt: skip
     share = f"{rate} / (100 + {rate})"
-    return {
+    return same | {
         "price_net": "price_gross - tax", "tax": f"price_gross x {share}, rounded once, half away from zero",
         "price_gross": paid,
-        "unit_net": f"price of one package - its tax (price x {share}, rounded half away from zero)",
+        "unit_net": f"{unit}{cards} - its tax (price x {share}, rounded half away from zero)",
     }  # fmt: skip
+
+
+def _capacity(book: Book, standing: Standing, package: Package, campaign: Campaign) -> list[str]:
+    """Add how many corpora fit in the time that is paid."""
+    if standing.need is None:
+        return []
+    book.derived(
+        [needed_figure(standing), package_figure(standing, package, "paid_hours")],
+        figure_id=package_figure(standing, package, "corpora_fit"), unit="corpora",
+        value=corpora_fit(standing.need, package.paid_ns, campaign.documents_per_corpus),
+        formula="floor((paid hours - hours that do not grow) / hours per corpus), assumes linear",
+    )  # fmt: skip
+    return ["corpora_fit"]
 
 
 def _cost_per_corpus(book: Book, standing: Standing, package: Package, campaign: Campaign) -> Sentence:
     """Add the net price over the corpora that are complete and accepted: the wanted ones, or none at all."""
     name, net = package_figure(standing, package, "cost_per_corpus"), package_figure(standing, package, "price_net")
+    currency = package.offer.currency
     corpora = campaign.corpora_wanted if standing.is_deliverable else 0
-    formula = f"{package.price.net.decimal()} {package.offer.currency} net / {corpora} accepted corpora"
+    formula = f"{package.price.net.decimal()} {currency} net / {corpora} accepted corpora"
     if corpora == 0:
         book.derived(
-            [net], figure_id=name, value=None, unit="minor_units", formula=formula, currency=package.offer.currency,
+            [net], figure_id=name, value=None, unit="amount", formula=formula, currency=currency,
             missing_reason="not_defined",
         )  # fmt: skip
         return sentence(_why_not_defined(standing), paid=ref(net))
-    book.derived(
-        [net], figure_id=name, value=rounded(Fraction(package.price.net.minor_units, corpora)), unit="minor_units",
-        formula=formula, currency=package.offer.currency,
-    )  # fmt: skip
+    quotient = Fraction(package.price.net.minor_units, corpora * 10 ** minor_digits(currency))
+    book.derived([net], figure_id=name, value=float(quotient), unit="amount", formula=formula, currency=currency)
     return sentence("cost_per_corpus", paid=ref(net), corpora=ref(CORPORA))
 
 

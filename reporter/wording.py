@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from string import Formatter
 
+from .cost_wording import COST
 from .dossier import Sentence
 from .messages import Wording, say, say_counted
 from .sensitivity_wording import SENSITIVITY
@@ -517,6 +518,7 @@ ROWS = {
 SENTENCES: dict[str, Wording] = {
     **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
     **LOOKS, **CONFIRMATIONS,
+    **COST,
     **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS, **SENSITIVITY,
 }  # fmt: skip
 

@@ -78,7 +78,7 @@ def test_every_id_in_tables_and_sentences_is_a_figure_and_every_null_has_a_reaso
     for name, figure in dossier.figures.items():
         assert figure.figure_id == name
         assert (figure.value is None) == (figure.missing_reason is not None), name
-        assert (figure.currency is not None) == (figure.unit == "minor_units"), name
+        assert (figure.currency is not None) == (figure.unit in ("minor_units", "amount")), name
         assert not figure.is_derived or figure.formula, name
 
 

@@ -14,6 +14,7 @@ from collector.contract.campaign import Calendar, Duration
 from collector.contract.money import Money, MoneyError
 from collector.contract.offers import Offer
 from reporter import packages as pk
+from reporter.tariffs import package_count
 
 HOUR = pk.NS_PER_HOUR
 AS_OF = dt.date(2026, 11, 30)
@@ -39,10 +40,10 @@ def need(corpus_ns: int, *, wanted: int = 200, calendar: Calendar | None = None,
 @pytest.mark.parametrize("days", [3, 7, 30])
 def test_exactly_the_length_is_one_package_and_one_nanosecond_more_is_two(days: int) -> None:
     length = Fraction(days * 24 * HOUR)
-    assert pk.package_count(length, days) == 1
-    assert pk.package_count(length + 1, days) == 2
-    assert pk.package_count(length + Fraction(1, 10**9), days) == 2
-    assert pk.package_count(length * 2, days) == 2
+    assert package_count(length, days) == 1
+    assert package_count(length + 1, days) == 2
+    assert package_count(length + Fraction(1, 10**9), days) == 2
+    assert package_count(length * 2, days) == 2
 
 
 def test_72_hours_of_four_decimals_are_one_package_where_floats_would_make_two() -> None:
@@ -53,13 +54,13 @@ def test_72_hours_of_four_decimals_are_one_package_where_floats_would_make_two()
     )
     exact_need = need(200, calendar=calendar, loading_ns=HOUR * 99 // 10 - 200)
     assert exact_need.total_ns == 72 * HOUR
-    assert pk.package_count(exact_need.total_ns, 3) == 1
+    assert package_count(exact_need.total_ns, 3) == 1
     assert 6.7 + 26.6 + 28.8 + 9.9 > 72
 
 
 @given(st.integers(1, 10**19), st.sampled_from([3, 7, 30]))
 def test_packages_cover_the_need_and_one_less_would_not(needed_ns: int, days: int) -> None:
-    count = pk.package_count(Fraction(needed_ns), days)
+    count = package_count(Fraction(needed_ns), days)
     length = days * 24 * HOUR
     assert (count - 1) * length < needed_ns <= count * length
 
@@ -83,8 +84,8 @@ def test_a_phase_that_is_not_foreseen_has_no_hours_which_is_not_zero_hours() -> 
 def test_the_volume_that_still_fits_is_the_last_one_before_another_package() -> None:
     wanted = need(HOUR, wanted=200, loading_ns=HOUR)
     most = pk.documents_within(wanted, 72 * HOUR)
-    assert pk.package_count(need(HOUR, wanted=most, loading_ns=HOUR).total_ns, 3) == 1
-    assert pk.package_count(need(HOUR, wanted=most + 1, loading_ns=HOUR).total_ns, 3) == 2
+    assert package_count(need(HOUR, wanted=most, loading_ns=HOUR).total_ns, 3) == 1
+    assert package_count(need(HOUR, wanted=most + 1, loading_ns=HOUR).total_ns, 3) == 2
 
 
 def test_the_price_is_whole_packages_with_tax_on_their_sum() -> None:
@@ -146,7 +147,8 @@ MACHINE = pk.Machine("NVIDIA L40S", 1, 46_068 * 2**20, None)
         ({"device_memory_gib": "48"}, None),
         ({"device_memory_gib": "44.99"}, None),
         ({"device": "NVIDIA L4"}, "device"),
-        ({"device_count": 4}, "count"),
+        ({"device_count": 4}, None),
+        ({"device_count": 4, "prices_per": "card", "minimum_cards": 4}, None),
         ({"device_memory_gib": "24"}, "memory"),
         ({"mig_profile": "1g.12gb"}, "mig"),
     ],

@@ -188,7 +188,7 @@ def package(row: str, offer: dict[str, Any], days: int, need: Fraction, campaign
     yield f"{row}/price_gross", net + tax
     yield f"{row}/paid_hours", float(count * 24 * days)
     yield f"{row}/idle_hours", float(count * 24 * days - need)
-    yield f"{row}/cost_per_corpus", math.floor(net / campaign["corpora_wanted"] + Fraction(1, 2))
+    yield f"{row}/cost_per_corpus", float(net / 100 / campaign["corpora_wanted"])
 
 
 def differences(runs: Path, campaign: Path) -> tuple[int, dict[str, tuple[Any, Any]]]:
