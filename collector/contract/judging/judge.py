@@ -1,4 +1,4 @@
-"""Judge one answer: is it there, is it whole, can it be read, are its required fields right?
+"""Judge one extraction: is it there, is it whole, can it be read, are its required fields right?
 
 What is told apart, in this order: failed and too long (the request never got an answer), empty (nothing, or blanks
 only), truncated, unparseable, then right or wrong by content.
@@ -14,37 +14,18 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ..protocol import FieldRule
 from ..records.requests import FinishReason, RequestOutcome, ScoreOutcome
 from .normalise import compare
 from .parse import parse_answer
+from .verdict import Given, Verdict, unanswered, unread
 
 SCORER_VERSION = "gpu-dossier judging 1"
-"""Raised with every change that can change a verdict; a test pins this version's verdicts."""
+"""Of extractions. Raised with every change that can change a verdict; a test pins this version's verdicts."""
 
 SCORER_DIGEST = hashlib.sha256(SCORER_VERSION.encode()).hexdigest()
 """Names the judging code in each score: a digest of the version, so wheel, checkout and Python version agree."""
-
-
-class Verdict(NamedTuple):
-    """One judgement. `fields_right` and `fields_wrong` are both empty where there was no object to read fields from.
-
-    is_accepted: every required field is right (mission E1); other fields are reported and decide nothing.
-    is_well_formed: format apart from content: an object was found, each required field is a key of it holding a string,
-        a number or null (a field that the document does not have may be left out).
-    candidate_count: JSON objects found in the answer, those in its reasoning included.
-    normalisation_count: field comparisons that were equal only after Unicode normalisation.
-    """
-
-    score_outcome: ScoreOutcome
-    is_accepted: bool
-    is_well_formed: bool
-    fields_right: list[str]
-    fields_wrong: list[str]
-    candidate_count: int
-    normalisation_count: int
 
 
 def judge(
@@ -56,22 +37,14 @@ def judge(
     request_outcome: RequestOutcome,
 ) -> Verdict:
     """Return the verdict on one answer. Never raises for anything a model can write."""
-    if request_outcome == "too_long":
-        return _unread("too_long")
-    if request_outcome == "failed" or finish_reason in ("error", "timeout", "not_started"):
-        return _unread("failed")
-    if answer is None or not answer.strip():
-        return _unread("empty")
-    parsed = parse_answer(answer)
+    if (outcome := unanswered(Given(answer, finish_reason, request_outcome))) is not None:
+        return unread(outcome)
+    parsed = parse_answer(answer or "")
     if parsed.object is not None:
         return _read(fields, expected, parsed.object, candidate_count=parsed.candidate_count)
     if finish_reason == "length":
-        return _unread("truncated", parsed.candidate_count)
-    return _unread("unparseable" if parsed.has_text else "empty", parsed.candidate_count)
-
-
-def _unread(outcome: ScoreOutcome, candidate_count: int = 0) -> Verdict:
-    return Verdict(outcome, False, False, [], [], candidate_count, 0)
+        return unread("truncated", parsed.candidate_count)
+    return unread("unparseable" if parsed.has_text else "empty", parsed.candidate_count)
 
 
 def _read(
