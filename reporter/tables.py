@@ -8,12 +8,15 @@ from typing import Any
 
 import duckdb
 
-from . import statistics
+from . import latency_statistics, paired_statistics, statistics
 from .dossier import Figure, Interval, Row, Table, Value
+from .load import SEQ_BITS
 from .sql_files import FigureColumn, SqlFile, query_digest
 
 MAX_SOURCES = 20
 """Source records that a figure lists; all of them are counted."""
+
+_SEQ_MASK = (1 << SEQ_BITS) - 1
 
 
 def figure_id(table: str, row_key: str, column: str) -> str:
@@ -36,6 +39,7 @@ class TableMaker:
         self._figures = figures
         self._digests = _file_digests(con)
         self._configurations = _configuration_labels(con)
+        self._runs = dict(con.execute("select run_number, run_id from run_numbers").fetchall())
 
     def table(self, file: SqlFile) -> Table:
         """Run one file and return its table, its rows in the file's order.
@@ -46,18 +50,24 @@ class TableMaker:
         if step is not None and self._con.execute(f"select 1 from {step} limit 1").fetchone() is None:
             return Table(name=file.name, grain=file.grain, rows=[])
         cursor = self._con.execute(f"""
-            with found as (
+            with found as materialized (
+                select *, row_number() over () as place from (
                 {file.text}
+                )
             ),
-            listed as (
-                select * replace (list_sort(list_distinct(sources)) as sources) from found
+            cited as (
+                select
+                    place,
+                    count(*) as source_count,
+                    min(source, {MAX_SOURCES}) as first_sources,
+                    list(distinct source >> {SEQ_BITS}) as source_runs
+                from (select distinct place, unnest(sources) as source from found)
+                group by place
             )
-            select
-                * exclude (sources),
-                coalesce(len(sources), 0) as source_count,
-                list_transform(sources[:{MAX_SOURCES}], lambda s: s.run_id || ':' || s.seq) as first_sources,
-                list_sort(list_distinct(list_transform(sources, lambda s: s.run_id))) as source_runs
-            from listed""")
+            select found.* exclude (sources, place), coalesce(source_count, 0) as source_count, first_sources, source_runs
+            from found
+            left join cited using (place)
+            order by place""")
         columns = [description[0] for description in cursor.description or []]
         rows: dict[str, Row] = {}
         for values in cursor.fetchall():
@@ -94,8 +104,10 @@ class TableMaker:
             missing_reason=reason if value is None else None,
             query_digest=query_digest(table),
             record_count=row["source_count"],
-            file_digests=sorted({d for run in row["source_runs"] or [] for d in self._digests.get(run, [])}),
-            sources=row["first_sources"] or [],
+            file_digests=sorted(
+                {digest for run in row["source_runs"] or [] for digest in self._digests.get(self._runs[run], [])}
+            ),
+            sources=[f"{self._runs[source >> SEQ_BITS]}:{source & _SEQ_MASK}" for source in row["first_sources"] or []],
         )
 
 
@@ -114,6 +126,13 @@ def _interval(column: FigureColumn, row: Mapping[str, Any]) -> Interval | None:
             bounds, scale, method = statistics.wilson(*given), 100.0, "wilson"
         case "tango":
             bounds, scale = statistics.tango(*given), 100.0
+        case "tango_clustered":
+            pairs, sums = paired_statistics.Pairs(*given[:4]), paired_statistics.ClusterSums(*given[4:])
+            bounds, scale = paired_statistics.tango_clustered(pairs, sums), 100.0
+        case "t_of_means":
+            bounds = latency_statistics.mean_interval(*given)
+        case "welch_of_logs":
+            bounds = latency_statistics.ratio_interval(*given)
         case "order_statistics":
             bounds = statistics.Bounds(*given) if None not in given else None
         case _:
