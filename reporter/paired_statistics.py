@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from .statistics import LEVEL_PERCENT, normal_quantile, tango, wilson
+from .statistics import LEVEL_PERCENT, Bounds, normal_quantile, t_quantile, tango, wilson
 
 Outcome = Literal["accept", "reject", "inconclusive"]
 
 POWER_PERCENT = 80
 """An equally good variant is accepted in so many of 100 campaigns of the size that `documents_needed` names."""
+
+
+FEWEST_CLUSTERS = 15
+"""From so many clusters on, the clustered interval holds its level in simulation without being far too wide."""
 
 
 class Pairs(NamedTuple):
@@ -86,3 +91,45 @@ def documents_needed(
     by_power = math.ceil((z_level + z_power) ** 2 * discordant_share / margin**2)
     fewest = math.floor(z_level**2 * (1 / margin - 1)) + 1 if margin < 1 else 1
     return max(by_power, fewest)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return Holm's adjusted p of each test of one family, in the given order."""
+    adjusted = [0.0] * len(p_values)
+    reached = 0.0
+    for place, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        reached = max(reached, min(1.0, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = reached
+    return adjusted
+
+
+class ClusterSums(NamedTuple):
+    """Whole-number sums over the clusters of paired documents: what a variance between clusters is made of.
+
+    net = gained - lost of one cluster, size = its documents.
+    """
+
+    clusters: int
+    net_net: int
+    net_size: int
+    size_size: int
+
+
+def tango_clustered(pairs: Pairs, sums: ClusterSums, *, level_percent: float = LEVEL_PERCENT) -> Bounds | None:
+    """Return Tango's interval for documents that come in clusters; null below FEWEST_CLUSTERS.
+
+    The counts are divided by the design effect (Rao and Scott): variance of the difference between cluster sums over
+    that of independent documents, never below 1, times (t / z)^2 with clusters - 1 degrees of freedom. A percentile
+    bootstrap of the clusters and a plain t interval fall short of the level where few documents change (simulated: 67
+    to 95 and 75 to 97 %).
+    """
+    if sums.clusters < FEWEST_CLUSTERS or pairs.total == 0:
+        return None
+    total, mean = pairs.total, (pairs.gained - pairs.lost) / pairs.total
+    squares = sums.net_net - 2 * mean * sums.net_size + mean * mean * sums.size_size
+    between = sums.clusters / (sums.clusters - 1) * squares / total**2
+    independent = (pairs.discordant / total - mean * mean) / total
+    effect = max(1.0, between / independent) if independent > 0 else 1.0
+    factor = t_quantile(sums.clusters - 1, level_percent=level_percent) / normal_quantile(0.5 + level_percent / 200)
+    effect *= factor * factor
+    return tango(*(count / effect for count in pairs), level_percent=level_percent)

@@ -25,16 +25,18 @@ MARTS = (
     "judged_stage", "pass_attempts", "configuration_devices", "configurations", "counted_passes", "pass_documents",
     "final_requests", "judged_documents", "document_groups", "reference_documents", "configuration_references",
     "paired_documents",
-    "observed_variants", "latency_samples", "batch_passes", "batch_documents",
+    "observed_variants", "gated_subsets", "request_times", "latency_samples", "repetition_medians", "batch_passes",
+    "batch_documents",
     "pass_times",
 )  # fmt: skip
 """Steps between the records and the tables, in the order they need one another."""
 
 TABLES = (
     "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups",
-    "weight_places", "workload", "quality", "quality_repetitions", "subset_repetitions", "quality_by_group",
-    "quality_warnings", "fields", "comparisons", "paired", "changed_documents", "noise", "latency", "durations",
-    "memory", "batch_series", "batch_changes", "batch_checks", "reload_checks", "failures", "decisions", "warnings",
+    "weight_places", "workload", "quality", "coverage", "quality_repetitions", "subset_repetitions", "quality_by_group",
+    "quality_warnings", "fields", "comparisons", "paired", "paired_subsets", "changed_documents", "noise", "latency",
+    "latency_repetitions", "latency_between", "durations", "memory", "batch_series", "batch_changes", "batch_checks",
+    "reload_checks", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
 

@@ -1,4 +1,4 @@
-"""Intervals and tests that SQL cannot do: Wilson, Tango, order statistics of a quantile, exact McNemar."""
+"""Intervals and tests that SQL cannot do: Wilson, Tango, order statistics, exact McNemar, exact binomial bound."""
 
 from __future__ import annotations
 
@@ -88,12 +88,36 @@ def mcnemar_exact(lost: int, gained: int) -> float:
     return min(1.0, 2 * float(bdtr(min(lost, gained), discordant, 0.5))) if discordant else 1.0
 
 
+def upper_bound(failures: int, total: int, *, level_percent: float = LEVEL_PERCENT) -> float | None:
+    """Return the exact one-sided upper bound (Clopper-Pearson) of a share of failures; null for an empty sample.
+
+    Without a failure it is 1 - 0.05^(1/n) at 95 %: what `total` good documents support and no more.
+    """
+    from scipy.special import btdtri
+
+    if not 0 <= failures <= total:
+        raise ValueError(f"{failures} of {total} is no share")
+    if total == 0:
+        return None
+    return 1.0 if failures == total else float(btdtri(failures + 1, total - failures, level_percent / 100))
+
+
+def documents_for_bound(failures: int, percent: float, *, level_percent: float = LEVEL_PERCENT) -> int:
+    """Return the fewest documents with so many failures whose exact one-sided upper bound is within the percent."""
+    sizes = range(failures + 1, 1_000_000)
+    place = bisect.bisect_left(
+        sizes, True, key=lambda n: (upper_bound(failures, n, level_percent=level_percent) or 1.0) * 100 <= percent
+    )
+    return sizes[place]
+
+
 def tango(
-    both_right: int, lost: int, gained: int, both_not_right: int, *, level_percent: float = LEVEL_PERCENT
+    both_right: float, lost: float, gained: float, both_not_right: float, *, level_percent: float = LEVEL_PERCENT
 ) -> Bounds | None:
     """Return Tango's (1998) score interval of the paired difference (gained - lost) / n, -1 to 1; null for no pair.
 
     Holds its level for small samples and for tables without a discordant pair, where a normal interval has no width.
+    Counts need not be whole: a design effect divides them.
     """
     n = both_right + lost + gained + both_not_right
     if n == 0:
@@ -133,3 +157,10 @@ def normal_quantile(probability: float) -> float:
     from statistics import NormalDist
 
     return NormalDist().inv_cdf(probability)
+
+
+def t_quantile(degrees: float, *, level_percent: float = LEVEL_PERCENT) -> float:
+    """Return the factor of a two-sided t interval with these degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.5 + level_percent / 200))

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 
-from . import statistics
+from . import latency_statistics, paired_statistics, statistics
 from .dossier import Figure, Interval, Row, Table, Value
 from .load import SEQ_BITS
 from .sql_files import FigureColumn, SqlFile, query_digest
@@ -126,6 +126,13 @@ def _interval(column: FigureColumn, row: Mapping[str, Any]) -> Interval | None:
             bounds, scale, method = statistics.wilson(*given), 100.0, "wilson"
         case "tango":
             bounds, scale = statistics.tango(*given), 100.0
+        case "tango_clustered":
+            pairs, sums = paired_statistics.Pairs(*given[:4]), paired_statistics.ClusterSums(*given[4:])
+            bounds, scale = paired_statistics.tango_clustered(pairs, sums), 100.0
+        case "t_of_means":
+            bounds = latency_statistics.mean_interval(*given)
+        case "welch_of_logs":
+            bounds = latency_statistics.ratio_interval(*given)
         case "order_statistics":
             bounds = statistics.Bounds(*given) if None not in given else None
         case _:

@@ -11,6 +11,7 @@ with scores as (
 select
     documents.*,
     requests.source is not null as is_returned,
+    scores.source is not null as is_scored,
     requests.prompt_tokens,
     requests.answer_hmac,
     coalesce(scores.score_outcome, case when requests.request_outcome = 'too_long' then 'too_long' else 'failed' end)

@@ -7,6 +7,8 @@
 -- figure both_not_right | documents | measured | accepted in neither
 -- figure net_documents | documents | derived | gained_documents - lost_documents
 -- figure difference_points | percentage_points | derived | 100 x net_documents / document_count | n=document_count | interval=tango(both_right, lost_documents, gained_documents, both_not_right)
+-- figure cluster_count | count | measured | distinct templates or sources behind the documents
+-- figure clustered_points | percentage_points | derived | difference_points, its documents taken as clusters; null where each document is its own or fewer than 15 clusters exist | n=cluster_count | interval=tango_clustered(both_right, lost_documents, gained_documents, both_not_right, cluster_count, net_net, net_size, size_size)
 with counted as (
     select
         configuration_key,
@@ -21,12 +23,36 @@ with counted as (
         all_sources(sources) as sources
     from paired_documents
     group by configuration_key, label, purpose, first_begun
+),
+clusters as (
+    select
+        configuration_key,
+        coalesce(cluster, document_id) as cluster,
+        count(*) as size,
+        cast(sum(cast(is_accepted as integer) - cast(reference_is_accepted as integer)) as bigint) as net
+    from paired_documents
+    group by configuration_key, coalesce(cluster, document_id)
+),
+clustered as (
+    select
+        configuration_key,
+        count(*) as cluster_count,
+        max(size) as largest_size,
+        cast(sum(net * net) as bigint) as net_net,
+        cast(sum(net * size) as bigint) as net_size,
+        cast(sum(size * size) as bigint) as size_size
+    from clusters
+    group by configuration_key
 )
 select
     configuration_key as row_key,
-    * exclude (first_begun, sources),
+    counted.* exclude (first_begun, sources),
     gained_documents - lost_documents as net_documents,
     100 * (gained_documents - lost_documents) / document_count as difference_points,
+    clustered.* exclude (configuration_key),
+    case when largest_size > 1 and cluster_count >= 15 then difference_points end as clustered_points,
+    case when largest_size > 1 then 'too_few_samples' else 'not_applicable' end as clustered_points_missing,
     sources
 from counted
+inner join clustered using (configuration_key)
 order by first_begun, configuration_key

@@ -10,11 +10,14 @@ select
     documents.language,
     documents.length_class,
     documents.is_hard,
+    documents.cluster,
     documents.outcome,
     documents.is_accepted,
+    documents.fields_right,
     documents.fields_wrong,
     reference.outcome as reference_outcome,
     reference.is_accepted as reference_is_accepted,
+    reference.fields_right as reference_fields_right,
     reference.fields_wrong as reference_fields_wrong,
     documents.sources || reference.sources as sources
 from judged_documents as documents

@@ -116,7 +116,7 @@ def test_paired_counts_lost_and_gained_by_identifier(found: Evidence) -> None:
     assert keys(found, "paired") == [BF16]
     assert cells(found, "paired", BF16) == {
         "document_count": 8, "both_right": 3, "lost_documents": 4, "gained_documents": 1, "both_not_right": 0,
-        "net_documents": -3, "difference_points": -37.5,
+        "net_documents": -3, "difference_points": -37.5, "cluster_count": 8, "clustered_points": None,
     }  # fmt: skip
     figure = found.figures[f"paired/{BF16}/difference_points"]
     assert (figure.basis, figure.is_derived) == ("measured", True)
@@ -131,8 +131,8 @@ def test_changed_documents_names_each_document_with_its_fields(found: Evidence) 
     assert labels(found, "changed_documents", f"{BF16}~doc-004") == {
         "label": "bf16 · 1", "configuration_key": BF16, "variant": "bf16", "device": "Example CPU 2 cores",
         "purpose": "variant", "document_id": "doc-004", "direction": "gained",
-        "reference_outcome": "wrong", "outcome": "right", "fields": "category", "subsets": "", "language": "vi",
-        "length_class": "usual",
+        "severity": "other", "reference_outcome": "wrong", "outcome": "right", "fields": "category",
+        "newly_wrong": "", "newly_right": "category", "subsets": "", "language": "vi", "length_class": "usual",
     }  # fmt: skip
     lost = labels(found, "changed_documents", f"{BF16}~doc-003")
     assert (lost["direction"], lost["outcome"], lost["subsets"]) == ("lost", "failed", "critical")
