@@ -16,10 +16,10 @@ export PIP_CONSTRAINT := $(CURDIR)/.ci/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo samples test test-tiers test-all lint types format schemas benchmarks clean
+.PHONY: help demo ranking-model samples test test-tiers test-all lint types format schemas benchmarks clean
 
 help: ## show this menu
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(INSTALLED): pyproject.toml .ci/constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -43,13 +43,16 @@ demo: $(if $(MODEL),$(INSTALLED),$(CACHE)/demo-model.path) ## a small trial: dem
 	$(BIN)/reporter html $(DEMO)/runs --campaign $(DEMO)/campaign.toml -o $(DEMO)/dossier.html
 	$(BIN)/reporter pdf $(DEMO)/runs --campaign $(DEMO)/campaign.toml -o $(DEMO)/dossier.pdf
 
+ranking-model: $(CACHE)/ranking-model.path ## a small model for rankings by embedding (84 MB); prints its folder
+	@cat $<
+
 samples: $(CACHE)/demo-model.path ## record the campaigns of sample_runs again (over an hour, on an idle machine)
 	BIN=$(abspath $(BIN)) sample_runs/record.sh labelled all-tiers
 
 test: lint types ## the default tier: tests, ruff, mypy strict
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser and not server and not gpu'
 
-test-tiers: $(INSTALLED) $(CACHE)/demo-model.path ## the slow, browser, server and gpu tiers that this machine can run
+test-tiers: $(INSTALLED) $(CACHE)/demo-model.path $(CACHE)/ranking-model.path ## the slow, browser, server and gpu tiers that this machine can run
 	$(BIN)/python -m pytest -m 'slow or browser or server or gpu'
 
 test-all: test test-tiers ## every tier this machine can run
@@ -72,6 +75,11 @@ benchmarks: $(INSTALLED) $(CACHE)/demo-model.path ## ratios within one run: deco
 $(CACHE)/demo-model.path: $(INSTALLED)
 	mkdir -p $(CACHE)
 	$(BIN)/python -m collector.starter.demo_model --cache $(CACHE) > $@.part
+	mv $@.part $@
+
+$(CACHE)/ranking-model.path: $(INSTALLED)
+	mkdir -p $(CACHE)
+	$(BIN)/python -m collector.starter.ranking_model --cache $(CACHE) > $@.part
 	mv $@.part $@
 
 clean: ## remove what make made

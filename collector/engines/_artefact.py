@@ -20,7 +20,8 @@ ORIGIN = "origin.json"
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
 _BESIDE_WEIGHTS = (
     "config.json", "generation_config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-    "special_tokens_map.json", "vocab.json", "merges.txt", "chat_template.jinja", "chat_template.json", ORIGIN,
+    "special_tokens_map.json", "vocab.json", "vocab.txt", "merges.txt", "chat_template.jinja", "chat_template.json",
+    "sentence_bert_config.json", "modules.json", ORIGIN,
     "model.safetensors.index.json", "pytorch_model.bin.index.json",
 )  # fmt: skip
 
