@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from collector.contract.campaign import Campaign
 from collector.contract.offers import PACKAGE_DAYS, Offer
+from collector.contract.tariffs import Line, Tariff
+from collector.contract.unit_prices import per_card
 
 from .book import Book, ref, row
 from .dossier import Row, Sentence
@@ -15,8 +17,6 @@ from .offered import Offered
 from .packages import Mismatch, Package, cheapest, offer_price
 from .quotes import QuoteCheck, quote_checks
 from .selection import Standing
-from .tariffs import Line, Tariff
-from .unit_prices import per_card
 from .wording import sentence
 
 

@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 from collector.contract.campaign import Calendar, Campaign
 from collector.contract.money import Money, Taxed, exact
 from collector.contract.offers import Offer
+from collector.contract.tariffs import NS_PER_HOUR, Line, Tariff, bill, cards_rented, tariffs_of, taxed
+from collector.contract.unit_prices import for_hours, for_packages
 
 from .dossier import Basis
 from .exchange import converted_price
-from .tariffs import NS_PER_HOUR, Line, Tariff, bill, cards_rented, tariffs_of, taxed
-from .unit_prices import for_hours, for_packages
 
 PROCESSING = "processing"
 LOADING = "load_and_warmup"

@@ -8,6 +8,7 @@ from fractions import Fraction
 from collector.contract.campaign import Campaign
 from collector.contract.money import exact, minor_digits
 from collector.contract.offers import PACKAGE_DAYS, Offer
+from collector.contract.tariffs import NS_PER_HOUR
 
 from .book import Book, hours, ref, row
 from .dossier import Row, Sentence
@@ -15,7 +16,6 @@ from .offer_tables import exchange_inputs, offer_inputs, offer_labels, put_offer
 from .offered import Offered
 from .packages import LOADING, PROCESSING, Need, Package, corpora_fit, offer_price
 from .selection import Standing
-from .tariffs import NS_PER_HOUR
 from .wording import sentence
 
 WANTED = "campaign/volume/wanted_documents"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from collector.contract.campaign import Calendar, Duration
 from collector.contract.money import Money, MoneyError
 from collector.contract.offers import Offer
+from collector.contract.tariffs import package_count
 from reporter import packages as pk
-from reporter.tariffs import package_count
 
 HOUR = pk.NS_PER_HOUR
 AS_OF = dt.date(2026, 11, 30)

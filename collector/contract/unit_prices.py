@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, TypeVar, overload
 
-from collector.contract.errors import DossierError
-from collector.contract.money import Money, exact, minor_digits, rounded
-from collector.contract.offers import Offer
+from .errors import DossierError
+from .money import Money, exact, minor_digits, rounded
+from .offers import Offer
 
 
 class PriceUnitError(DossierError):
