@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collector.contract.campaign import Campaign
+from collector.contract.charge_rules import home_currency
 from collector.contract.money import Money, Taxed, exact, minor_digits, rounded
 from collector.contract.offers import ExchangeRate
 
 
 def campaign_currency(campaign: Campaign) -> str | None:
     """Return the currency everything is compared in: the campaign's, or that of its first offer."""
-    return campaign.currency or (campaign.offers[0].currency if campaign.offers else None)
+    return home_currency(campaign)
 
 
 def rate_of(campaign: Campaign, currency: str) -> ExchangeRate | None:

@@ -130,7 +130,7 @@ class Money:
         if other._currency != self._currency:
             raise MoneyError(
                 f"{self._currency} and {other._currency} cannot be added or compared",
-                next_step="give all offers of a campaign in one currency",
+                next_step="give an [[exchange_rate]] for one of them, or all offers of a campaign in one currency",
             )
         return other._minor_units
 

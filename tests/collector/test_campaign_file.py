@@ -93,12 +93,11 @@ def test_a_good_file_is_read_and_knows_its_lines(tmp_path: Path) -> None:
         ('offers = ["o1"]', 'offers = ["o9"]', 16, "unknown-offer", '"o9"', "o1, o2"),
         ('offers = ["o1"]', 'offers = [\n "o1",\n "o9"]', 18, "unknown-offer", '"o9"', "o1, o2"),
         ('device = "NVIDIA L4"', 'device = "NVIDIA L40S"', 18, "duplicate-candidate", "one configuration", "keep one"),
-        ('price_3_days = "540.00"\n', "", 24, "no-price", '"o1" has no price', "price_3_days, price_7_days"),
         ('"540.00"', '"540.001"', 30, "amount", "more decimals than EUR", "at most 2"),
         ('"540.00"', '"540,00"', 30, "wrong-type", "540,00", "exact decimal"),
         ('"540.00"', '"0.00"', 30, "amount", "no price", "leave the line out"),
         ('"540.00"', '"-5.00"', 30, "amount", "no price", "leave the line out"),
-        ('currency = "EUR"', 'currency = "EUE"', 30, "amount", "no ISO 4217", "three-letter code"),
+        ('currency = "EUR"', 'currency = "EUE"', 29, "amount", "no ISO 4217", "three-letter code"),
         ("valid_until = 2026-12-14", "valid_until = 2026-11-19", 35, "dates", "2026-11-19", "correct one"),
         (', by = "A. N."', "", 51, "assumed-by-nobody", "2.5 hours of preparation", 'by = "'),
         ('hours = "2.5"', "hours = 2.5", 51, "wrong-type", "2.5", "in quotes"),
@@ -125,16 +124,100 @@ def test_each_fault_names_line_value_and_next_step(
     assert matching[0].file == tmp_path / "campaign.toml"
 
 
-def test_g17_offers_in_two_currencies_are_refused_at_the_second(tmp_path: Path) -> None:
+def test_g17_offers_in_two_currencies_are_read_with_or_without_a_rate(tmp_path: Path) -> None:
     head, tail = GOOD.split('id = "o2"')
     path = tmp_path / "campaign.toml"
     path.write_text(head + 'id = "o2"' + tail.replace('"EUR"', '"USD"'), encoding="utf-8")
+    assert [offer.currency for offer in read_campaign(path).campaign.offers] == ["EUR", "USD"]
+    rate = '[[exchange_rate]]\ncurrency = "USD"\nrate = "0.92"\non = 2026-11-28\nsource = "bank"\n'
+    path.write_text(path.read_text(encoding="utf-8") + rate, encoding="utf-8")
+    assert read_campaign(path).campaign.exchange_rates[0].rate == "0.92"
+
+
+def test_g06_an_offer_without_a_price_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.toml"
+    path.write_text(GOOD.replace('price_3_days = "540.00"\n', "", 1), encoding="utf-8")
+    assert read_campaign(path).campaign.offers[0].price_3_days is None
+
+
+FEE = '\n[[offer.fee]]\nname = "storage"\namount = "0.10"\nper = "gib_month"\nquantity = "100"\n'
+LINE = '\n[[offer.line]]\ntext = "L40S"\ndays = 7\nquantity = "7"\nunit_price = "156.00"\namount = "1092.00"\n'
+RATE = '\n[[exchange_rate]]\ncurrency = "USD"\nrate = "0.92"\non = 2026-11-28\nsource = "bank"\n'
+BUY = (
+    '\n[purchase]\nprice = "9000.00"\ncurrency = "EUR"\nlife_months = 36\ndevice = "NVIDIA L4"\n'
+    'basis = "quoted"\nsource = "quote 3"\non = 2026-11-28\n'
+)
+ENERGY = '\n[energy]\nprice_per_kwh = "0.30"\ncurrency = "EUR"\nbasis = "quoted"\nsource = "bill"\n'
+STAFF = (
+    '\n[[staff]]\nrole = "engineer"\nhours = "10"\nrate_per_hour = "80.00"\ncurrency = "EUR"\n'
+    'basis = "assumed"\nby = "A. N."\n'
+)
+HOURLY = 'billing_step_s = 3600\nminimum_hours = "1"\n'
+
+
+@pytest.mark.parametrize(
+    ("added", "old", "new", "rule", "at", "message", "next_step"),
+    [
+        (FEE, '"0.10"', '"-0.10"', "amount", "amount", "-0.10", "what is charged"),
+        (FEE, 'quantity = "100"\n', "", "quantity", "per =", "how many GiB", "quantity ="),
+        (FEE, 'per = "gib_month"', 'per = "day"', "quantity", "quantity", "100 would not be used", "remove quantity"),
+        (FEE, 'quantity = "100"', 'quantity = "-1"', "quantity", "quantity", "-1 GiB", "how many GiB"),
+        (LINE, "days = 7", "days = 30", "line-without-price", "days = 30", "30 days", "price_30_days"),
+        (LINE, '"1092.00"', '"1092.001"', "amount", "1092.001", "1092.001", "at most 2"),
+        (RATE, '"USD"', '"EUR"', "own-currency", 'currency = "EUR"', "needs no rate", "remove the rate"),
+        (RATE, '"USD"', '"USE"', "amount", '"USE"', "no ISO 4217", "three-letter code"),
+        (RATE, '"0.92"', '"0"', "amount", "rate =", "0 is no exchange rate", "how many EUR one USD"),
+        (RATE + RATE, "", "", "duplicate-rate", '"USD"', "USD is given twice", "keep one"),
+        (BUY, '"NVIDIA L4"', '"NVIDIA A2"', "other-device", "A2", "NVIDIA A2", "NVIDIA L4, NVIDIA L40S"),
+        (
+            BUY,
+            "life_months",
+            'residual = "9001"\nlife_months',
+            "amount",
+            "9001",
+            "9001 is more than",
+            "end of its life",
+        ),
+        (BUY, '"9000.00"', '"-9000.00"', "amount", "-9000", "negative", "what is paid"),
+        (ENERGY, '"EUR"', '"EUE"', "amount", "EUE", "no ISO 4217", "three-letter"),
+        (ENERGY, '"0.30"', '"-0.30"', "amount", "-0.30", "-0.30 EUR", "what is paid"),
+        (STAFF, 'by = "A. N."\n', "", "assumed-by-nobody", "[[staff]]", "10 hours of engineer", "by ="),
+        (STAFF, '"80.00"', '"-80.00"', "amount", "-80.00", "-80.00", "what is paid"),
+    ],
+)
+def test_each_fault_of_fees_quotes_rates_and_optional_lines_has_a_line(
+    tmp_path: Path, added: str, old: str, new: str, rule: str, at: str, message: str, next_step: str
+) -> None:
+    base, calendar = GOOD.split("[calendar]")
+    path = tmp_path / "campaign.toml"
+    path.write_text(base + added.replace(old, new, 1) + "\n[calendar]" + calendar, encoding="utf-8")
     with pytest.raises(Refused) as refused:
         read_campaign(path)
     (finding,) = refused.value.findings
-    assert (finding.rule, finding.line) == ("mixed-currencies", 42)
-    assert "USD" in finding.message
-    assert "one currency" in finding.next_step
+    assert finding.rule == rule
+    assert finding.line is not None
+    assert at in path.read_text(encoding="utf-8").splitlines()[finding.line - 1]
+    assert message in finding.message
+    assert next_step in finding.next_step
+
+
+@pytest.mark.parametrize(
+    ("more", "rule", "line", "message", "next_step"),
+    [
+        ("minimum_cards = 4\n", "cards", 30, "at least 4 cards of a node that has 1", "device_count"),
+        ("device_count = 8\nminimum_cards = 4\n", "cards", 31, "prices the whole node", 'prices_per = "card"'),
+        ("billing_step_s = 3600\n", "step-without-hour", 30, "billing_step_s = 3600 s", "price_hour"),
+        ('minimum_hours = "1"\n', "step-without-hour", 30, "minimum_hours = 1 h", "price_hour"),
+        ('price_hour = "0"\n', "amount", 30, "0 EUR is no price", "one hour"),
+    ],
+)
+def test_g01_g03_cards_and_hours_that_contradict_the_price_are_refused(
+    tmp_path: Path, more: str, rule: str, line: int, message: str, next_step: str
+) -> None:
+    (finding,) = findings(tmp_path, 'price_3_days = "540.00"\n', more + 'price_3_days = "540.00"\n')
+    assert (finding.rule, finding.line) == (rule, line)
+    assert message in finding.message
+    assert next_step in finding.next_step
 
 
 def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:

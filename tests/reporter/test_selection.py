@@ -226,12 +226,12 @@ def test_an_offer_for_another_machine_is_left_out_with_the_reason(
     decide: Decide, campaign_text: Any, said: Say
 ) -> None:
     text = campaign_text.candidate("bf16", "bf16", "gpu", "four").offer("gpu", {3: "1.00"}, device=GPU)
-    dossier = decide("plain", text.offer("four", {3: "2.00"}, more="device_count = 4\n").write())
+    dossier = decide("plain", text.offer("four", {3: "2.00"}, more='mig_profile = "1g.12gb"\n').write())
     assert statuses(dossier)["bf16"] == "not_priced"
     assert verdicts(dossier, said)["bf16"] == "meets the rules, no offer is for the measured machine"
     notices = [said(dossier, notice) for notice in dossier.notices]
     assert f"Offer gpu is for {GPU}, not for Example CPU 2 cores; it is left out for bf16." in notices
-    assert "Offer four has 4 devices, measured were 1; it is left out for bf16." in notices
+    assert "Offer four has MIG profile 1g.12gb, measured was none; it is left out for bf16." in notices
     assert all("price_net" not in row.cells for row in dossier.tables["packages"].rows)
 
 
