@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import msgspec
 
 from .dossier import Basis, Figure, Row, Sentence, Table, Unit, Value
 from .figures import derive
+
+
+class _Index(NamedTuple):
+    """A table's rows by key, and by the configuration that each is of."""
+
+    rows: Sequence[Row]
+    by_key: dict[str, Row]
+    by_configuration: dict[str, list[Row]]
 
 
 class Book:
@@ -17,6 +26,7 @@ class Book:
     def __init__(self, figures: Mapping[str, Figure], tables: Mapping[str, Table]) -> None:
         self.figures = dict(figures)
         self.tables = dict(tables)
+        self._indexes: dict[str, _Index] = {}
 
     def add(self, figure: Figure) -> str:
         """Add a figure and return its id. Raises ValueError where another figure has that id."""
@@ -69,11 +79,22 @@ class Book:
 
     def row(self, table: str, key: str) -> Row | None:
         """Return the row of that key."""
-        return next((row for row in self.rows(table) if row.key == key), None)
+        return self._index(table).by_key.get(key)
 
     def rows_of(self, table: str, key: str) -> list[Row]:
         """Return the rows of that configuration."""
-        return [row for row in self.rows(table) if row.labels.get("configuration_key", row.key) == key]
+        return list(self._index(table).by_configuration.get(key, ()))
+
+    def _index(self, table: str) -> _Index:
+        """Return the table's index, made again where its rows are others than before."""
+        rows = self.rows(table)
+        known = self._indexes.get(table)
+        if known is None or known.rows is not rows:
+            known = self._indexes[table] = _Index(rows, {}, {})
+            for row in rows:
+                known.by_key.setdefault(row.key, row)
+                known.by_configuration.setdefault(row.labels.get("configuration_key", row.key), []).append(row)
+        return known
 
     def figure(self, row: Row | None, column: str) -> Figure | None:
         """Return the figure of a cell; null where the row has no such cell."""

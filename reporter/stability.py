@@ -24,16 +24,17 @@ def unstable_gates(
 ) -> list[Unstable]:
     """Return the rules that some repetition, of the configuration or of its reference, would judge otherwise."""
     found = []
+    references = _repetitions(book, reference) if reference else [None]
     for standing in standings:
         if standing.configuration is None or not standing.gates:
             continue
+        again = [
+            judged(gates, repeated, repeated_reference)
+            for repeated in _repetitions(book, standing.configuration)
+            for repeated_reference in references
+        ]
         for place, gate in enumerate(standing.gates):
-            again = {
-                judged(gates, repeated, repeated_reference)[place].has_passed
-                for repeated in _repetitions(book, standing.configuration)
-                for repeated_reference in (_repetitions(book, reference) if reference else [None])
-            }
-            if not again <= {gate.has_passed}:
+            if any(judgement[place].has_passed != gate.has_passed for judgement in again):
                 found.append(Unstable(standing.label, gate.rule, gate.subset))
     return found
 
@@ -41,9 +42,7 @@ def unstable_gates(
 def _repetitions(book: Book, configuration: Configuration) -> list[Configuration]:
     """Return the configuration as each of its counted passes shows it."""
     repeated = []
-    for row in book.rows("quality_repetitions"):
-        if row.labels.get("configuration_key") != configuration.key:
-            continue
+    for row in book.rows_of("quality_repetitions", configuration.key):
         subsets = dict(configuration.subsets)
         for name, (_, documents) in configuration.subsets.items():
             accepted = book.whole(book.row("subset_repetitions", f"{row.key}~subset~{name}"), "accepted_documents")

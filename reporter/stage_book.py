@@ -18,6 +18,7 @@ class StageBook(Book):
 
     def __init__(self, book: Book, stage: Stage, *, prefix: str = "") -> None:
         """`prefix` stands before the names of the stage's own tables."""
+        super().__init__({}, {})
         self.figures = book.figures
         self.tables = book.tables
         self._stage = stage
