@@ -157,6 +157,7 @@ def plan_passes(
     only_series: Sequence[str] = (),
     configurations: Sequence[Chosen] | None = None,
     reference_runs: int | None = None,
+    repetitions: int | None = None,
 ) -> list[PlannedPass]:
     """Return the passes of a stage in their order.
 
@@ -164,7 +165,7 @@ def plan_passes(
     `reference_runs` times (default: the plan's), each repeat in another document order. Then the plan's configurations,
     or those that `configurations` names: every other variant in the order of the protocol, each once before any second
     repetition, and after them the batches. Every second repetition runs in the reverse order (ABBA), so that what
-    drifts with time falls on no variant alone.
+    drifts with time falls on no variant alone. `repetitions`: how often (default: the plan's).
     `engine_ids` maps variant name -> engine_id. `only` keeps the named variants and `only_series` the named series;
     they change nothing else.
 
@@ -198,7 +199,8 @@ def plan_passes(
         for run in range(1, runs + 1)
     ]  # fmt: skip
     wanted = _plans_own(choice, variants) if configurations is None else configurations
-    for chosen, repetition in _in_rounds(wanted, choice):
+    rounds = choice.repetitions if repetitions is None else repetitions
+    for chosen, repetition in _in_rounds(wanted, choice.reference, rounds):
         variant = _chosen_variant(variants, chosen)
         factor = _factor(reference, variant, chosen.batch)
         first: PassPurpose = "series" if factor == "batch" else "variant"
@@ -218,15 +220,15 @@ def _plans_own(choice: PlanChoice, variants: Mapping[str, VariantChoice]) -> lis
     return others + [Chosen(choice.reference, batch) for batch in choice.batches]
 
 
-def _in_rounds(wanted: Sequence[Chosen], choice: PlanChoice) -> Iterator[tuple[Chosen, int]]:
+def _in_rounds(wanted: Sequence[Chosen], reference: str, rounds: int) -> Iterator[tuple[Chosen, int]]:
     """Yield (configuration, repetition): requests one at a time before batches, round by round, every second reversed.
 
     The reference one at a time is left out: it has run.
     """
-    one_at_a_time = [chosen for chosen in wanted if chosen.batch == 1 and chosen.variant != choice.reference]
+    one_at_a_time = [chosen for chosen in wanted if chosen.batch == 1 and chosen.variant != reference]
     batched = [chosen for chosen in wanted if chosen.batch > 1]
     for cells in (one_at_a_time, batched):
-        for repetition in range(1, choice.repetitions + 1):
+        for repetition in range(1, rounds + 1):
             for chosen in cells if repetition % 2 else reversed(cells):
                 yield chosen, repetition
 

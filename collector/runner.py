@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from collector.attempt import Attempt, Ending, Judging, Surroundings, Watcher
+from collector.attempt import Attempt, Ending, Surroundings, Watcher
 from collector.clock import Clock
 from collector.contract.digests import short_id
 from collector.contract.errors import DossierError
-from collector.contract.protocol import Lock, VariantChoice, as_json, rule_digest
+from collector.contract.protocol import Lock, VariantChoice, as_json
 from collector.contract.records import Decision, Engine
 from collector.contract.records.base import Stage
 from collector.documents import render_prompt
@@ -29,7 +29,8 @@ from collector.environment import Detected, require_device, resolve_device
 from collector.events import PassJob
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
-from collector.kind_rules import require_scorable
+from collector.judgement import judging_of
+from collector.judging_rules import require_scorable
 from collector.machine import Machine
 from collector.plan import (
     CHECKED,
@@ -55,6 +56,7 @@ class RunOptions(NamedTuple):
     configurations: what to run beside the reference instead of the plan's own; reference_runs: how often the reference
     itself, or null for the plan's number. Such a list is a whole plan: the finished run is sealed.
     opening: decisions that a new file starts with, after what it describes; a resumed one has them already.
+    repetitions: how often each of them; null for the plan's number.
     document_limit: only so many documents of each pass, the first in its order; null for all.
     is_reloading: whether artefacts are loaded again at the end, where the plan wants it.
     rental_id: the rental of the campaign that this machine is paid by, or null.
@@ -68,6 +70,7 @@ class RunOptions(NamedTuple):
     only_series: Sequence[str] = ()
     configurations: Sequence[Chosen] | None = None
     reference_runs: int | None = None
+    repetitions: int | None = None
     opening: Sequence[Decision] = ()
     document_limit: int | None = None
     is_reloading: bool = True
@@ -141,6 +144,7 @@ class Run:
             only_series=self._options.only_series,
             configurations=self._options.configurations,
             reference_runs=self._options.reference_runs,
+            repetitions=self._options.repetitions,
         )
         if not passes:
             raise DossierError(
@@ -164,7 +168,7 @@ class Run:
             return self._all(journal, progress, passes, detected)
 
     def _check(self) -> None:
-        require_scorable(self._lock.trial.task_kind)
+        require_scorable(self._lock.trial)
         require_device(self._device, self._lock.plan.engine.name)
         names = [variant.name for variant in self._lock.plan.variants]
         for name in self._options.only:
@@ -249,11 +253,7 @@ class Run:
             monitor=self._machine.monitor(detected.devices, self._clock),
             clock=self._clock,
             watcher=self._watcher,
-            judging=Judging(
-                self._lock.trial.fields,
-                {document.id: document.expected for document in self._frozen.documents},
-                rule_digest(self._lock.trial),
-            ),
+            judging=judging_of(self._frozen),
             salt=self._frozen.salt,
             is_stopping=lambda: self._stop_reason() is not None,
         )
