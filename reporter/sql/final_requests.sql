@@ -1,6 +1,6 @@
 -- one row per answered document of a pass: its final try in the measure phase
 -- step: mart
-select *
+select * exclude (gap_counts, gap_max_ns, first_chunk_ns, prompt_hmac, prompt_token_hmac, written_at, missing)
 from stg_request
 where phase = 'measure' and is_final
 qualify row_number() over (
