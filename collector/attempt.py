@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from collector import host
 from collector.clock import Clock
 from collector.contention import Monitor
 from collector.contract.digests import text_hmac
-from collector.contract.judging import SCORER_DIGEST, judge
-from collector.contract.protocol import FieldRule, Limits
-from collector.contract.records import Failure, PassEnd, Request, Score
+from collector.contract.protocol import Limits
+from collector.contract.records import Failure, PassEnd, Request
 from collector.contract.records.base import FailureCause, Phase
 from collector.contract.records.passes import PassOutcome
 from collector.contract.records.runs import FailureScope
 from collector.contract.texts import Text
 from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, PhaseEnded, Recorded, WorkerFailed
 from collector.journal import Journal
+from collector.judgement import Judging, built_in_verdict, score_record
 from collector.missing import explained
 from collector.worker_faults import cause_of_exit
 from collector.worker_notes import NoteTaker, storable
@@ -48,14 +48,6 @@ class Watcher(Protocol):
     def notice(self, message: str) -> None:
         """Something that the user should read now."""
         ...
-
-
-class Judging(NamedTuple):
-    """What answers are judged by."""
-
-    fields: list[FieldRule]
-    expected: Mapping[str, Mapping[str, str | None]]
-    rule_digest: str
 
 
 class Surroundings(NamedTuple):
@@ -200,23 +192,11 @@ class Attempt:
     def _score(self, request: Request, answer_text: str | None) -> None:
         judging = self._around.judging
         try:
-            verdict = judge(
-                fields=judging.fields,
-                expected=judging.expected[request.document_id],
-                answer=answer_text,
-                finish_reason=request.finish_reason,
-                request_outcome=request.request_outcome,
-            )
+            verdict = built_in_verdict(judging, request, answer_text)
         except Exception as fault:  # one answer must not end a run; the answer is kept and can be judged again
             self._record_failure(_Fault("format", type(fault).__name__, None, str(fault)), request.document_id)
             return
-        self._around.journal.append(
-            Score(
-                pass_id=request.pass_id, document_id=request.document_id, turn=request.turn,
-                try_index=request.try_index, rule_digest=judging.rule_digest, scorer_digest=SCORER_DIGEST,
-                **verdict._asdict(),
-            )
-        )  # fmt: skip
+        self._around.journal.append(score_record(judging, request, verdict))
 
     def _silence_deadline_ns(self) -> int:
         """The end of the phase's limit; sooner while requests run, where twice a request's limit without any event

@@ -45,7 +45,7 @@ def main() -> None:
     type=click.Choice(["extraction", "answers", "ranking"]),
     default="extraction",
     show_default=True,
-    help="Kind of task. The measured one is extraction; the others can be checked and frozen.",
+    help="Kind of task: fields out of documents, questions with known answers, or rankings of candidates.",
 )
 @click.option(
     "--tier",
@@ -198,8 +198,6 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
     elif before is not None and before[1] != lock.plan_id:
         click.echo(f"the protocol is the same, the plan is new: runs of plan {before[1][:12]}… stay with it", err=True)
     step = f"collector run {protocol} --out {protocol.parent / 'runs'}"
-    if lock.trial.task_kind != "extraction":
-        step = f"scoring of {lock.trial.task_kind} is not built yet, so `collector run` refuses this protocol"
     click.echo(f"wrote {lock_path(protocol)}; next: {step}", err=True)
 
 

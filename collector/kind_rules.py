@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from collector.contract.errors import DossierError, Finding
+from collector.contract.errors import Finding
 from collector.contract.protocol import TaskKind
 from collector.contract.shape import nearest, shown
 from collector.documents import NumberedDocument
@@ -17,7 +17,7 @@ _OWN: dict[TaskKind, tuple[str, ...]] = {
     "ranking": ("candidates", "relevance"),
 }
 MIN_CANDIDATES = 2
-SCORED: tuple[TaskKind, ...] = ("extraction",)
+_MAX_EXPONENT = 60
 
 
 def kind_findings(path: Path, entry: NumberedDocument, kind: TaskKind) -> list[Finding]:
@@ -33,23 +33,13 @@ def kind_findings(path: Path, entry: NumberedDocument, kind: TaskKind) -> list[F
     return findings
 
 
-def require_scorable(kind: TaskKind) -> None:
-    """Raise DossierError for a kind whose answers cannot be judged yet: measuring them would be paid for nothing."""
-    if kind not in SCORED:
-        raise DossierError(
-            f"the task is of kind {kind}, whose answers cannot be scored yet; nothing was loaded or run",
-            next_step=f"keep the frozen protocol for a version that scores {kind}; "
-            f"tasks of kind {', '.join(SCORED)} can be run now",
-        )
-
-
 def number_of(text: str) -> Decimal | None:
     """Return the number that an answer is, null for any other text. Decimal point; no separators of thousands."""
     try:
         number = Decimal(text.strip())
     except InvalidOperation:
         return None
-    return number if number.is_finite() else None
+    return number if number.is_finite() and abs(number.adjusted()) <= _MAX_EXPONENT else None
 
 
 def _foreign(path: Path, entry: NumberedDocument, kind: TaskKind) -> Iterable[Finding]:

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from collector.contract.digests import JsonValue, canonical_json, file_sha256, read_salt, text_hmac
+from collector.contract.digests import JsonValue, canonical_json, file_sha256, json_digest, read_salt, text_hmac
 from collector.contract.errors import Finding, Refused
 from collector.contract.protocol import (
     DocumentLine,
     Lock,
     LockedDocument,
     LockedPlan,
+    LockedScorer,
     LockedTrial,
     Task,
     as_json,
@@ -61,6 +62,8 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
         examples_hmac=_examples_hmac(protocol.task, salt),
         fields=protocol.task.fields,
         missing_value=protocol.task.missing_value,
+        ranking=protocol.task.ranking,
+        scorer=_locked_scorer(loaded),
         permission=protocol.workload.permission,
         review=protocol.workload.review,
         generation=protocol.generation,
@@ -96,6 +99,27 @@ def _script_digest(loaded: LoadedProtocol) -> str | None:
         message = f"`engine.script` is {script!r}, which cannot be read: {error.strerror}"
         finding = Finding(loaded.path, loaded.line_of("engine.script"), "script", message, "correct its path")
         raise Refused([finding]) from None
+
+
+def _locked_scorer(loaded: LoadedProtocol) -> LockedScorer | None:
+    scorer = loaded.protocol.task.scorer
+    if scorer is None:
+        return None
+    try:
+        digest = scorer_digest(loaded.path.parent, scorer.files)
+    except OSError as error:
+        message = f"`task.scorer.files` names {error.filename!r}, which cannot be read: {error.strerror}"
+        finding = Finding(loaded.path, loaded.line_of("task.scorer.files"), "scorer", message, "correct its path")
+        raise Refused([finding]) from None
+    return LockedScorer(
+        entry_point=scorer.entry_point, command=[portable(part) for part in scorer.command], files_sha256=digest,
+        timeout_s=scorer.timeout_s,
+    )  # fmt: skip
+
+
+def scorer_digest(folder: Path, files: Sequence[str]) -> str:
+    """Return the digest of a scorer's files together, by name and content. Raises OSError."""
+    return json_digest({name: file_sha256(folder / name) for name in files})
 
 
 def _locked(document: DocumentLine, salt: bytes) -> LockedDocument:
@@ -265,6 +289,7 @@ _PLACES: dict[str, str] = {
     "fields": "task.field", "task_kind": "task.kind", "missing_value": "task.missing_value",
     "permission": "workload.permission", "review": "workload.review", "reference": "plan.reference",
     "variants": "variant", "engine_script_sha256": "engine.script",
+    "ranking": "task.ranking", "scorer": "task.scorer",
 }  # fmt: skip
 
 
@@ -274,11 +299,13 @@ def _place(path: tuple[str | int, ...], *, is_plan: bool) -> str:
     steps: list[str | int] = [head if is_plan and head == "plan" else _PLACES.get(head, head), *path[1:]]
     if head == "gates" and len(steps) > 1 and steps[1] == "subsets":
         steps[1] = "subset"
+    if steps[1:] == ["files_sha256"]:
+        steps[1] = "files"
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).removeprefix(".")
 
 
 def _change(path: tuple[str | int, ...], before: Any, after: Any) -> str:
-    if str(path[0]).endswith(("_hmac", "_sha256")) and _ABSENT not in (before, after):
+    if str(path[-1]).endswith(("_hmac", "_sha256")) and _ABSENT not in (before, after):
         return "has another content than when frozen"
     if before is _ABSENT:
         return f"was not there when frozen and is {shown(after)} now"

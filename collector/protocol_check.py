@@ -11,6 +11,7 @@ from collector.contract.protocol import Protocol
 from collector.corpus_statistics import summary_lines
 from collector.document_rules import document_findings
 from collector.embedding_rules import embedding_findings
+from collector.judging_rules import judging_findings, unreachable_findings
 from collector.lock import drift_findings, lock_path
 from collector.prompt_fit import prompt_lengths
 from collector.protocol_file import LoadedProtocol, ProtocolParts, load_protocol, read_parts
@@ -72,9 +73,12 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
         )
         findings += quantization_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += embedding_findings(parts.path, parts.protocol, parts.text.line_of)
+        findings += judging_findings(parts.path, parts.protocol.task, parts.text.line_of)
     if parts.documents is not None:
         task = parts.protocol.task if parts.protocol is not None else None
         found = document_findings(parts.documents.path, parts.documents.entries, task)
+        if task is not None and task.ranking is not None and task.kind == "ranking":
+            found += unreachable_findings(parts.documents.path, parts.documents.entries, task.ranking)
         told = _TOLD_OF_SHEETS if parts.documents.is_sheet else ()
         findings += [finding for finding in found if finding.rule not in told]
     return findings

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
-from click.testing import CliRunner
 
-from collector.cli import main
 from collector.clock import FakeClock
-from collector.contract.errors import Finding, Refused
-from collector.contract.protocol import DocumentLine, Task
+from collector.contract.errors import DossierError, Finding, Refused
+from collector.contract.protocol import DocumentLine, RankingRule, Task, rule_digest
 from collector.documents import render_prompt
 from collector.freeze import freeze, read_frozen
 from collector.init import init_folder
+from collector.judging_rules import require_scorable
 from collector.lock import expected_text
 from collector.protocol_check import check_protocol
 
@@ -176,16 +176,58 @@ def test_another_order_of_candidates_is_another_expectation() -> None:
     assert expected_text(known) == '{"answers":["1"],"tolerance":"0.5"}'
 
 
-@pytest.mark.parametrize("kind", ["answers", "ranking"])
-def test_a_run_of_a_kind_that_cannot_be_scored_yet_loads_and_writes_nothing(tmp_path: Path, kind: str) -> None:
-    trial = tmp_path / "trial"
-    (tmp_path / "model").mkdir()
-    init_folder(trial, kind=kind, model=str(tmp_path / "model"), device="d")
-    freeze(trial / PROTOCOL, campaign=None, clock=FakeClock(), with_tokenizer=False)
-    result = CliRunner().invoke(
-        main, ["run", str(trial / PROTOCOL), "--out", str(tmp_path / "runs"), "--device", "cpu"]
-    )
-    assert result.exit_code == 2, result.output
-    assert f"of kind {kind}, whose answers cannot be scored yet" in result.stderr
-    assert "next:" in result.stderr
-    assert not (tmp_path / "runs").exists()
+def test_a_ranking_frozen_without_a_rule_is_not_measured(tmp_path: Path) -> None:
+    init_folder(tmp_path, kind="ranking", device="d")
+    trial = freeze(tmp_path / PROTOCOL, campaign=None, clock=FakeClock(), with_tokenizer=False).trial
+    require_scorable(trial)
+    with pytest.raises(DossierError, match=r"neither \[task.ranking\] nor \[task.scorer\]"):
+        require_scorable(msgspec.structs.replace(trial, ranking=None))
+
+
+RANKING = """[task.ranking]
+metric = "ndcg"             # or mrr (1 / place of the first relevant one), recall
+k = 5
+accept_from = "0.8"
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "table", "rule", "said"),
+    [
+        ("ranking", "", "no-ranking-rule", "nothing says from which value on one is accepted"),
+        ("ranking", '[task.ranking]\naccept_from = "0"\n', "threshold", "every order is accepted"),
+        ("ranking", '[task.ranking]\naccept_from = "1.01"\n', "threshold", "no order can meet it"),
+        ("answers", '[task.ranking]\naccept_from = "1"\n', "wrong-kind", "which is for rankings"),
+    ],
+)
+def test_a_rule_of_rankings_that_cannot_judge_is_refused_with_its_line(
+    tmp_path: Path, kind: str, table: str, rule: str, said: str
+) -> None:
+    init_folder(tmp_path, kind=kind, device="d")
+    place = RANKING if kind == "ranking" else "[workload]\n"
+    found = edit(tmp_path, place, table if kind == "ranking" else f"{table}\n{place}")
+    lines = (tmp_path / PROTOCOL).read_text(encoding="utf-8").splitlines()
+    (finding,) = [finding for finding in found if finding.rule == rule and said in finding.message]
+    assert lines[(finding.line or 0) - 1].startswith(("[task", "accept_from"))
+    assert finding.next_step
+
+
+def test_a_query_that_no_order_could_bring_to_the_threshold_is_refused_with_its_line(
+    trial: Any, tmp_path: Path
+) -> None:
+    trial("ranking", relevance={"A": 1, "B": 1, "C": 1})
+    assert edit(tmp_path, RANKING, '[task.ranking]\nmetric = "recall"\nk = 3\naccept_from = "1"\n') == []
+    (finding,) = edit(tmp_path, "k = 3", "k = 2")
+    assert (finding.rule, finding.line, finding.file.name) == ("threshold", 1, "documents.jsonl")
+    assert "reaches recall@2 = 0.6667 at best" in finding.message
+
+
+def test_the_rule_of_a_ranking_is_frozen_and_a_changed_one_is_drift(tmp_path: Path) -> None:
+    init_folder(tmp_path, kind="ranking", device="d")
+    lock = freeze(tmp_path / PROTOCOL, campaign=None, clock=FakeClock(), with_tokenizer=False)
+    assert lock.trial.ranking == RankingRule(metric="ndcg", k=5, accept_from="0.8")
+    (finding,) = edit(tmp_path, 'accept_from = "0.8"', 'accept_from = "0.7"')
+    assert finding.rule == "drift"
+    assert finding.message == '`task.ranking.accept_from` was "0.8" when frozen and is "0.7" now'
+    changed = msgspec.structs.replace(lock.trial, ranking=RankingRule(accept_from="0.7"))
+    assert rule_digest(changed) != rule_digest(lock.trial)

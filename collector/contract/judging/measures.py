@@ -24,6 +24,11 @@ def value_of(rule: RankingRule, grades: Sequence[int], *, all_grades: Sequence[i
     return _MEASURES[rule.metric](grades, all_grades, rule.k)
 
 
+def best_value(rule: RankingRule, all_grades: Sequence[int]) -> Value:
+    """Return the highest value that any order of these candidates has."""
+    return value_of(rule, sorted(all_grades, reverse=True), all_grades=all_grades)
+
+
 def is_reached(value: Value, accept_from: str) -> bool:
     """Return whether a value is at least the threshold.
 
