@@ -70,13 +70,17 @@ class Origin(NamedTuple):
 
 
 class Share(NamedTuple):
-    """One allocated charge: a part of one origin charge. ratio: its exact part. quantity_ns: device time behind it."""
+    """One allocated charge: a part of one origin charge.
+
+    ratio, exact_cost: its part before rounding, of 1 and in whole units. quantity_ns: device time behind it.
+    """
 
     charge_id: str
     rental: str | None
     target: str
     amount: Money
     ratio: Fraction
+    exact_cost: Fraction
     is_direct: bool
     quantity_ns: Fraction | None
 
@@ -156,11 +160,11 @@ def filtered(allocated: Allocated, keep: Callable[[Share], bool]) -> Filtered:
 
 
 def order(allocated: Allocated, pool: Pool) -> list[list[str]]:
-    """Return the targets from the dearest to the cheapest; equal ones together, by key."""
+    """Return the targets from the dearest to the cheapest, equal ones together: by exact shares, before rounding."""
     cost = dict.fromkeys((target.key for target in pool.targets), Fraction(0))
-    for (_, target), amount in allocated.totals().items():
-        if target in cost:
-            cost[target] += pool.home(amount)
+    for share in allocated.shares:
+        if share.target in cost:
+            cost[share.target] += share.exact_cost * pool.rates.get(share.amount.currency, Fraction(1))
     levels = sorted(set(cost.values()), reverse=True)
     return [sorted(key for key in cost if cost[key] == level) for level in levels]
 
@@ -177,10 +181,11 @@ def summed(parts: Iterable[tuple[str, str, Money]]) -> dict[tuple[str, str], Mon
 def _shares(each: Origin, weights: Weights, quantities: Mapping[str, Fraction]) -> list[Share]:
     kept = {target: weight for target, weight in weights.items() if weight > 0}
     whole = sum(kept.values(), Fraction(0))
+    paid = Fraction(each.amount.decimal())
     return [
         Share(
-            each.charge.id, each.charge.rental, target, amount, kept[target] / whole, each.target is not None,
-            quantities.get(target),
+            each.charge.id, each.charge.rental, target, amount, kept[target] / whole, paid * kept[target] / whole,
+            each.target is not None, quantities.get(target),
         )
         for target, amount in sorted(split(each.amount, kept).items())
     ]  # fmt: skip

@@ -27,6 +27,8 @@ from .figures import Evidence
 from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
 from .notices import disturbed_keys, notices
+from .paid import put_paid
+from .paired_tests import put_paired_tests
 from .price_tables import put_price_tables
 from .record_digest import records_digest
 from .selection import join, select, withheld
@@ -105,9 +107,11 @@ def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
     if campaign is not None:
         put_price_tables(book, selection.standings, campaign)
         put_sensitivity(book, Inputs(trial.gates, measured, reference, campaign), selection)
+    put_paid(book, store.con, selection.standings, campaign)
     put_batches(book)
     put_weights(book, evidence.lock)
     put_gates(book, selection.standings, reference)
+    put_paired_tests(book, trial.gates)
     confirmation = confirm(book, trial, evidence.stage, selection)
     is_refuted = confirmation is not None and confirmation.status == "not_confirmed"
     put_candidates(book, selection, campaign, is_refuted=is_refuted)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from string import Formatter
 
+from .allocation_wording import ALLOCATION
 from .cost_wording import COST
 from .dossier import Sentence
 from .messages import Wording, say, say_counted
 from .sensitivity_wording import SENSITIVITY
 from .series_wording import BATCHES, WEIGHTS
+from .statistics_wording import STATISTICS
 
 
 def placeholders(message: str) -> set[str]:
@@ -519,7 +521,7 @@ SENTENCES: dict[str, Wording] = {
     **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
     **LOOKS, **CONFIRMATIONS,
     **COST,
-    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS, **SENSITIVITY,
+    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS, **STATISTICS, **ALLOCATION, **SENSITIVITY,
 }  # fmt: skip
 
 WORDS: dict[str, Wording] = {

@@ -233,6 +233,13 @@ def test_currencies_are_kept_apart_and_compared_by_their_rate() -> None:
         allocated.totals()["EUR", "A"] + allocated.totals()["USD", "B"]
 
 
+def test_the_order_of_candidates_is_told_by_exact_shares_so_that_a_cent_left_over_makes_no_rank() -> None:
+    found = pool({"A": 1, "B": 1, "C": 1})
+    thirds = allocate(origins(charge("c", "100.00")), found, "even")
+    assert len(set(amounts(thirds).values())) == 2
+    assert order(thirds, found) == [["A", "B", "C"]]
+
+
 def test_g08_shares_of_all_tenants_and_idle_sum_to_the_device() -> None:
     """Four tenants at a quarter each leave no idle line; three leave a quarter; one whole device is charged whole."""
     device = origins(charge("device", "1.00", rental="r"))
