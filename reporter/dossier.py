@@ -13,8 +13,8 @@ BASES: tuple[Basis, ...] = ("measured", "quoted", "assumed", "claimed", "example
 
 Unit = Literal[
     "documents", "requests", "records", "tokens", "passes", "packages", "corpora", "bytes", "nanoseconds", "seconds",
-    "hours", "days", "percent", "percentage_points", "tokens_per_second", "documents_per_hour", "bits", "ratio",
-    "rows", "minor_units", "amount", "count", "text",
+    "hours", "days", "percent", "percentage_points", "points", "probability", "tokens_per_second",
+    "documents_per_hour", "bits", "ratio", "rows", "minor_units", "amount", "count", "text",
 ]  # fmt: skip
 
 Value = int | float | str | None
@@ -95,8 +95,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Status = Literal[
-    "recommended", "equivalent", "feasible", "reference", "not_priced", "rejected", "failed", "not_measured"
-]
+    "recommended", "equivalent", "feasible", "reference", "not_priced", "excluded", "undecided", "rejected", "failed",
+    "not_measured",
+]  # fmt: skip
 """In the order of the decision page's table."""
 
 
@@ -114,6 +115,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     does_not_show: list[Sentence]
     prices_valid_until: str | None
     """ISO date, or null where no price was given."""
+    has_preferred: bool = False
+    """Nobody wins, and of the equivalents one is preferred since it was reloaded and can be explained."""
+    override: list[Sentence] = []
+    """What a person decided, with name, day and reason; the recommendation stays what the rules say."""
 
 
 ConfirmationStatus = Literal[

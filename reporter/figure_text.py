@@ -13,6 +13,8 @@ from .vocabulary import BASIS_WORDS, WORDS
 EN_DASH = "\u2013"
 QUOTIENT_DECIMALS = 4
 """Of an amount of money divided by a count: it is never added up, so it may be finer than the currency."""
+PROBABILITY_DECIMALS = 4
+"""A smaller probability is printed as `< 0.0001`: zero it is not."""
 
 
 class Scale(NamedTuple):
@@ -33,6 +35,8 @@ _PLAIN: dict[Unit, str] = {
     "days": N_("days"),
     "percent": N_("%"),
     "percentage_points": N_("points"),
+    "points": N_("points"),
+    "probability": "",
     "ratio": "",
     "rows": N_("rows"),
 }
@@ -65,7 +69,9 @@ def scale_of(figures: Sequence[Figure]) -> Scale:
         return Scale("", 1, QUOTIENT_DECIMALS)
     if unit == "percentage_points":
         return Scale(_PLAIN[unit], 1, 1, is_signed=True)
-    if unit in ("percent", "days"):
+    if unit == "probability":
+        return Scale("", 1, PROBABILITY_DECIMALS)
+    if unit in ("percent", "points", "days"):
         return Scale(_PLAIN[unit], 1, 1)
     return Scale(_PLAIN.get(unit, ""), 1, _decimals(sizes, most=2))
 
@@ -104,6 +110,8 @@ class FigureText:
         if figure.unit == "minor_units" and figure.currency:
             return self.tr.money(int(figure.value), figure.currency, with_code=False)
         scale = scale or scale_of([figure])
+        if figure.unit == "probability" and 0 < figure.value < 10**-PROBABILITY_DECIMALS:
+            return f"< {self.tr.number(10**-PROBABILITY_DECIMALS, PROBABILITY_DECIMALS)}"
         return self._scaled(figure.value, scale)
 
     def _scaled(self, value: float, scale: Scale) -> str:

@@ -93,13 +93,13 @@ def upper_bound(failures: int, total: int, *, level_percent: float = LEVEL_PERCE
 
     Without a failure it is 1 - 0.05^(1/n) at 95 %: what `total` good documents support and no more.
     """
-    from scipy.special import btdtri
+    from scipy.special import betaincinv
 
     if not 0 <= failures <= total:
         raise ValueError(f"{failures} of {total} is no share")
     if total == 0:
         return None
-    return 1.0 if failures == total else float(btdtri(failures + 1, total - failures, level_percent / 100))
+    return 1.0 if failures == total else float(betaincinv(failures + 1, total - failures, level_percent / 100))
 
 
 def documents_for_bound(failures: int, percent: float, *, level_percent: float = LEVEL_PERCENT) -> int:
