@@ -27,6 +27,7 @@ two percent."""
 def notices(case: Case, store: Store, *, objective_declared: bool | None) -> list[Sentence]:
     """Return the notices: about records, about the measurement, about the objective and about offers."""
     return [
+        *_scripted(store),
         *_files(case, store),
         *look_notices(case, store),
         *_busy(case),
@@ -40,6 +41,15 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
         *_objective(case, objective_declared),
         *_offers(case),
     ]
+
+
+def _scripted(store: Store) -> Iterator[Sentence]:
+    """Say before anything else that the engine was the one that plays a script."""
+    found = store.con.execute(
+        "select distinct run_id from stg_engine where engine_name = 'scripted' order by run_id"
+    ).fetchall()
+    if found:
+        yield sentence("notice_scripted", runs=", ".join(run_id[:8] for (run_id,) in found))
 
 
 def _files(case: Case, store: Store) -> Iterator[Sentence]:

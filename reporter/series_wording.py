@@ -5,6 +5,7 @@ from __future__ import annotations
 from .messages import Wording, say, say_counted
 
 BATCHES: dict[str, Wording] = {
+    "notice_scripted": say("Answers and times of {runs} come from a script, not from a model: no measurement at all."),
     "batch_failed": say("{cause} in {phase}"),
     "batch_reduced_to": say("batch reduced to {batch}"),
     "batch_not_tried": say("not tried: a smaller batch ran out of memory"),
