@@ -14,6 +14,7 @@ import click
 from collector.contract.errors import DossierError, ExitCode
 
 if TYPE_CHECKING:
+    from collector.contract.records import Device
     from collector.freeze import FrozenProtocol
     from collector.runner import RunOptions, RunReport
 
@@ -201,6 +202,73 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
     click.echo(f"wrote {lock_path(protocol)}; next: {step}", err=True)
 
 
+@main.command()
+@click.argument("protocol", type=click.Path(path_type=Path))
+@click.option(
+    "--pilot",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="N",
+    help="Measure N development documents with each variant now, and say what the plan will take.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    help="Folder to keep the pilot's records in. Without --pilot: take what runs of this plan have measured there.",
+)
+@click.option("--device", default="auto", show_default=True, help="cpu, cuda, cuda:1 ...")
+@click.option(
+    "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def plan(
+    protocol: Path, pilot: int | None, out: Path | None, device: str, campaign: Path | None, as_json: bool
+) -> None:
+    """Say what `collector run` will do with a frozen PROTOCOL and in which order, and what it will take.
+
+    Hours, rental money, disk and whether the deadline holds come from measured passes, carried over to all documents.
+    Exit code 5: a variant failed in the pilot.
+
+    Example: collector plan trial/protocol.toml --pilot 5
+    """
+    import tempfile
+
+    from collector.contract.campaign_file import read_campaign
+    from collector.estimate import measured_in
+    from collector.freeze import campaign_path, read_frozen
+    from collector.pilot import pilot_options, plan_report, run_files
+    from collector.plan_text import plan_lines, plan_values
+    from collector.processes import source_commit
+
+    frozen = read_frozen(protocol, campaign)
+    source = campaign_path(protocol, campaign)
+    known = read_campaign(source).campaign if source is not None else None
+    with tempfile.TemporaryDirectory(prefix="collector-pilot-") as temporary:
+        files, is_stopped = run_files(out) if out is not None and pilot is None else [], False
+        if pilot is not None:
+            options = pilot_options(frozen.lock, pilot, device, source_commit())
+            measured, is_stopped = _ran(frozen, options, out or Path(temporary))
+            files = [measured.path]
+        report = plan_report(
+            frozen.lock, measured_in(files, frozen.lock.plan_id), wanted=pilot or 0, campaign=known,
+            devices=_devices(frozen, device) if known is not None else (), folder=out or protocol.parent,
+        )  # fmt: skip
+        if pilot is not None and out is not None:
+            click.echo(f"the pilot's records: {files[0]}", err=True)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(plan_values(report)).decode())
+    else:
+        for line in plan_lines(report):
+            click.echo(line)
+    if is_stopped:
+        raise click.exceptions.Exit(130)
+    if report.failed:
+        raise click.exceptions.Exit(int(ExitCode.DEVICE))
+
+
 def duration_s(text: str) -> float:
     """Return the seconds of a duration such as `2h`, `90m`, `1h30m` or `45s`."""
     import re
@@ -346,6 +414,7 @@ def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
 @click.option(
     "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
 )
+@click.option("--rental", default=None, metavar="ID", help="The campaign's rental that pays for this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--acknowledged", type=click.Path(path_type=Path), default=None, hidden=True)
 def run(
@@ -357,6 +426,7 @@ def run(
     stop_after: float | None,
     device: str,
     campaign: Path | None,
+    rental: str | None,
     as_json: bool,
     acknowledged: Path | None,
 ) -> None:
@@ -381,6 +451,7 @@ def run(
         device=device, only=variants, only_series=series, is_resuming=resume, stop_after_s=stop_after,
         commit=source_commit(),
     )  # fmt: skip
+    options = _with_rental(options, frozen, protocol, campaign, rental, out)
     _measure(frozen, options, out, as_json=as_json, acknowledged=acknowledged)
 
 
@@ -396,6 +467,7 @@ def run(
 @click.option(
     "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
 )
+@click.option("--rental", default=None, metavar="ID", help="The campaign's rental that pays for this run.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def confirm(
     protocol: Path,
@@ -405,6 +477,7 @@ def confirm(
     stop_after: float | None,
     device: str,
     campaign: Path | None,
+    rental: str | None,
     as_json: bool,
 ) -> None:
     """Put the choice to the test documents of a frozen PROTOCOL: the reference and the chosen configuration, once.
@@ -433,13 +506,58 @@ def confirm(
         stage="test", device=device, configurations=look.configurations, reference_runs=REFERENCE_RUNS,
         opening=look.opening, is_resuming=resume, stop_after_s=stop_after, commit=source_commit(),
     )  # fmt: skip
+    options = _with_rental(options, frozen, protocol, campaign, rental, out)
     _measure(frozen, options, out, as_json=as_json)
+
+
+def _with_rental(
+    options: RunOptions, frozen: FrozenProtocol, protocol: Path, campaign: Path | None, wanted: str | None, out: Path
+) -> RunOptions:
+    """Name the rental that pays for the run, and say what is left of it and whether the run fits."""
+    from collector.clock import SystemClock
+    from collector.freeze import campaign_path
+    from collector.pilot import run_span
+    from collector.plan_text import rental_line
+    from collector.rental import find_rental
+
+    if wanted is None and campaign_path(protocol, campaign) is None:
+        return options
+    now = SystemClock().utc()
+    found = find_rental(protocol, campaign, wanted, _devices(frozen, options.device), now)
+    if found.notice is not None:
+        click.echo(f"note: {found.notice}", err=True)
+    left_h = found.left(now)
+    if found.rental_id is not None and left_h is not None:
+        click.echo(rental_line(found.rental_id, left_h, run_span(frozen.lock, options, out)), err=True)
+    return options._replace(rental_id=found.rental_id)
+
+
+def _devices(frozen: FrozenProtocol, device: str) -> list[Device]:
+    from collector.environment import require_device, resolve_device
+    from collector.machine import ThisMachine
+
+    engine = frozen.lock.plan.engine
+    resolved = resolve_device(device, engine.name)
+    require_device(resolved, engine.name)
+    return ThisMachine().detect(resolved, threads=engine.threads).devices
 
 
 def _measure(
     frozen: FrozenProtocol, options: RunOptions, out: Path, *, as_json: bool, acknowledged: Path | None = None
 ) -> None:
     """Run what the options say, print what was done, and exit by how it went."""
+    report, is_stopped = _ran(frozen, options, out, acknowledged)
+    _print_report(report, as_json=as_json)
+    if is_stopped:
+        raise click.exceptions.Exit(130)
+    if report.has_failed_reload or any(ending.outcome == "failed" for ending in report.endings.values()):
+        raise click.exceptions.Exit(int(ExitCode.DEVICE))
+
+
+def _ran(
+    frozen: FrozenProtocol, options: RunOptions, out: Path, acknowledged: Path | None = None
+) -> tuple[RunReport, bool]:
+    """Return what a run left, and whether a signal stopped it."""
     from collector.clock import SystemClock
     from collector.machine import ThisMachine
     from collector.model_folder import require_model_folder
@@ -459,11 +577,7 @@ def _measure(
             stop_signal=lambda: received[0] if received else None,
             on_acknowledged=_acknowledge_to(acknowledged),
         ).run(out)
-    _print_report(report, as_json=as_json)
-    if received:
-        raise click.exceptions.Exit(130)
-    if any(ending.outcome == "failed" for ending in report.endings.values()):
-        raise click.exceptions.Exit(int(ExitCode.DEVICE))
+    return report, bool(received)
 
 
 def _print_report(report: RunReport, *, as_json: bool) -> None:
@@ -478,6 +592,10 @@ def _print_report(report: RunReport, *, as_json: bool) -> None:
     click.echo(report.path)
     for label, ending in report.endings.items():
         click.echo(f"{label}: {ending.outcome}{f', {ending.cause}' if ending.cause else ''}")
+    for found in report.reloads.values():
+        click.echo(found)
+    if report.left:
+        click.echo(f"not measured: {', '.join(report.left)}")
     if report.head_digest is not None:
         click.echo(f"sealed {report.head_digest}")
     else:

@@ -49,8 +49,11 @@ def test_a_run_prints_where_its_records_are_on_stdout_and_progress_on_stderr(mak
     assert result.exit_code == 0, result.output
     path, *rest = result.stdout.splitlines()
     assert rest[:3] == ["fp32/1/1: completed", "fp32/2/1: completed", "bf16/1/1: completed"]
-    assert rest[3] == f"sealed {verify(Path(path)).head_digest}"
-    assert "pass 2 of 3: fp32/2/1, reference repeat: completed" in result.stderr
+    again = "loaded again in a fresh process: the same artefact, 2 of 2 answers equal"
+    assert rest[3:5] == [f"fp32 {again}", f"bf16 {again}"]
+    assert rest[5] == f"sealed {verify(Path(path)).head_digest}"
+    assert "pass 2 of 5: fp32/2/1, reference repeat: completed" in result.stderr
+    assert "pass 5 of 5: bf16/1/1~reload, reload check: completed" in result.stderr
 
 
 def test_one_series_is_run_alone_in_real_workers_and_leaves_the_file_open(make_trial: Callable[..., Any]) -> None:
@@ -58,7 +61,7 @@ def test_one_series_is_run_alone_in_real_workers_and_leaves_the_file_open(make_t
     result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--series", "batch")
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[1:3] == ["fp32~b2/1/1: completed", "fp32~b4/1/1: completed"]
-    assert result.stdout.splitlines()[3].startswith("open; continue with --resume")
+    assert result.stdout.splitlines()[-1].startswith("open; continue with --resume")
     unknown = invoke("run", trial.protocol, "--out", trial.out, "--series", "weather")
     assert (unknown.exit_code, "'weather' is not one of" in unknown.stderr) == (2, True)
     empty = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu", "--series", "cache")
