@@ -56,4 +56,16 @@ HOURLY: dict[str, Wording] = {
     "change_price_hourly": say("An hour for {label} under {price} net (now {quoted})."),
 }
 
-COST: dict[str, Wording] = {**OFFERS, **HOURLY}
+OPTIONAL: dict[str, Wording] = {
+    "total_package": say("cheapest package of {provider}, net; this alone is ranked"),
+    "total_without": say_counted(
+        "without {lines} line that has no amount", "without {lines} lines that have no amount", by="lines"
+    ),
+    "energy_not_measured": say("no energy was measured"),
+    "energy_measured": say("measured joules of processing, at {price} per kWh ({source})"),
+    "staff_hours": say("{hours} h at {rate}"),
+    "staff_hours_by": say("{hours} h at {rate}, stated by {by}"),
+    "purchase_other_machine": say("the purchase is of {bought}, not of the machine measured"),
+}
+
+COST: dict[str, Wording] = {**OFFERS, **HOURLY, **OPTIONAL}

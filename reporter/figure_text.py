@@ -67,6 +67,8 @@ def scale_of(figures: Sequence[Figure]) -> Scale:
         return _time_scale(unit, sizes)
     if unit == "amount":
         return Scale("", 1, QUOTIENT_DECIMALS)
+    if unit == "millijoules":
+        return Scale(N_("J"), 1000, 0)
     if unit == "percentage_points":
         return Scale(_PLAIN[unit], 1, 1, is_signed=True)
     if unit == "probability":

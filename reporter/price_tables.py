@@ -11,9 +11,11 @@ from collector.contract.offers import PACKAGE_DAYS, Offer
 from collector.contract.tariffs import NS_PER_HOUR
 
 from .book import Book, hours, ref, row
+from .break_even_tables import put_break_even
 from .dossier import Row, Sentence
 from .offer_tables import exchange_inputs, offer_inputs, offer_labels, put_offer_figures, put_offers
 from .offered import Offered
+from .optional_tables import put_optional_costs
 from .packages import LOADING, PROCESSING, Need, Package, corpora_fit, offer_price
 from .selection import Standing
 from .wording import sentence
@@ -67,6 +69,8 @@ def put_price_tables(book: Book, standings: Sequence[Standing], campaign: Campai
     book.put("calendar", "one row per (candidate, phase)", calendar)
     book.put("packages", "one row per (candidate, offer, term)", packages)
     put_offers(book, standings, campaign)
+    put_break_even(book, standings, campaign)
+    put_optional_costs(book, standings, campaign)
 
 
 def _campaign_figures(book: Book, campaign: Campaign) -> None:

@@ -35,7 +35,8 @@ TABLES = (
     "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups",
     "weight_places", "workload", "quality", "coverage", "quality_repetitions", "subset_repetitions", "quality_by_group",
     "quality_warnings", "fields", "comparisons", "paired", "paired_subsets", "changed_documents", "noise", "latency",
-    "latency_repetitions", "latency_between", "durations", "memory", "batch_series", "batch_changes", "batch_checks",
+    "latency_repetitions", "latency_between", "durations", "energy", "memory", "batch_series", "batch_changes",
+    "batch_checks",
     "reload_checks", "failures", "decisions", "warnings",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
@@ -62,7 +63,7 @@ CHECKS = (
     "pass-of-another-protocol", "unknown-pass", "unknown-setup", "unknown-request", "document-order-differs",
     "incomplete-pass", "several-final-tries", "unexpected-document", "unscored-request", "pass-counts", "unended-pass",
     "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "scope-order",
-    "look-unrecorded", "look-repeated", "live-rows",
+    "look-unrecorded", "look-repeated", "live-rows", "artefact-differs",
     "batch-rows", "batch-unchecked",
 )  # fmt: skip
 """Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""
