@@ -29,6 +29,7 @@ SECTIONS = (
     Section("failures", N_("Failed variants, decisions and warnings"), ("failures", "decisions", "warnings", "passes")),
     Section("packages", N_("Offers and packages of 3, 7 and 30 days"), ("packages",)),
     Section("sensitivity", N_("Sensitivity and risk"), ("sensitivity",)),
+    Section("allocation", N_("Shared campaign cost and its allocation"), ("origin_charges",)),
     Section("limits", N_("Limits")),
     Section("untested", N_("Not tested in this campaign")),
     Section("reading", N_("How to read the numbers")),
@@ -36,7 +37,6 @@ SECTIONS = (
 )
 
 FORESEEN = (
-    (N_("Shared campaign cost and its allocation"), "allocation"),
     (N_("Claims not measured here"), "claims"),
     (N_("Machine probes"), "probes"),
     (N_("Series by context length and concurrency"), "series"),
