@@ -237,7 +237,11 @@ class Attempt:
         )  # fmt: skip
         if self._finished is None:
             return explained(record, {"live_row_steps": "failed", "is_steady": "failed"})
-        return explained(record, {"is_steady": "too_few_samples"})
+        no_steps = self._finished.live_row_steps is None
+        return explained(
+            record,
+            {"live_row_steps": "not_applicable", "is_steady": "not_applicable" if no_steps else "too_few_samples"},
+        )
 
     def _note_output(self, worker: Worker) -> None:
         """Lines that libraries printed since the last look, under the phase that has just ended."""

@@ -168,7 +168,8 @@ def check(protocol: Path, no_tokens: bool) -> None:
     elif report.protocol is not None:
         limit = "not known" if report.context_limit_tokens is None else f"{report.context_limit_tokens} tokens"
         output = report.protocol.generation.max_new_tokens
-        click.echo(f"prompts: longest {report.longest_prompt_tokens} tokens + {output} output tokens; context {limit}")
+        texts, added = ("texts", "") if report.is_embedding else ("prompts", f" + {output} output tokens")
+        click.echo(f"{texts}: longest {report.longest_prompt_tokens} tokens{added}; context {limit}")
     click.echo("lock: agrees" if report.is_frozen else "lock: not frozen yet")
 
 

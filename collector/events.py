@@ -80,7 +80,8 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
     """Everything was measured; nothing follows."""
 
     is_steady: bool | None
-    live_row_steps: int
+    live_row_steps: int | None
+    """Null where nothing was decoded step by step."""
     live_row_histogram: dict[str, int] = {}
 
 

@@ -22,7 +22,7 @@ _QUESTIONS = {
     "answers": "Which variant should answer our 30,000 questions, and for how many days do we rent the machine?",
     "ranking": "Which variant should rank passages for 30,000 queries, and for how many days do we rent the machine?",
 }
-_MODEL_LINE = 'id = "HuggingFaceTB/SmolLM2-135M-Instruct"'
+_MODEL_LINE = re.compile(r'(?<=\n\[model\]\n)id = "[^"\n]*"')
 
 
 def init_folder(
@@ -96,7 +96,8 @@ def protocol_text(folder: Path, model: str | None, *, kind: str = "extraction") 
         return text
     require_model_folder(Model(id=model), Path())
     name = os.path.relpath(model, folder) if Path(model).is_dir() else model
-    return text.replace(_MODEL_LINE, f"id = {json.dumps(name, ensure_ascii=False)}")
+    line = f"id = {json.dumps(name, ensure_ascii=False)}"
+    return _MODEL_LINE.sub(lambda _: line, text, count=1)
 
 
 def campaign_text(device: str | None, today: dt.date | None, *, kind: str = "extraction") -> str:

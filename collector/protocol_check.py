@@ -34,6 +34,11 @@ class CheckReport(NamedTuple):
     corpus: list[str]
     """What the documents are made of, a line per property."""
 
+    @property
+    def is_embedding(self) -> bool:
+        """True where each text is embedded by itself, so that the longest text counts and not a prompt."""
+        return self.protocol is not None and self.protocol.engine.answers_by == "embedding"
+
 
 def check_protocol(path: Path, *, with_tokenizer: bool = True) -> list[Finding]:
     """Return every finding about a protocol, its documents, its prompts' lengths and its lock; empty if all is well."""

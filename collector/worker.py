@@ -92,6 +92,9 @@ class JobRun:
                 yield from self._last_words()
                 yield failed
                 return
+        if self._job.setup.engine.answers_by == "embedding":  # no decode step, and no gap that could settle
+            yield Finished(is_steady=None, live_row_steps=None)
+            return
         live_rows = self._steps.live_rows()
         yield Finished(
             is_steady=is_steady(self._steps.gap_medians_ns()), live_row_steps=row_steps(live_rows),

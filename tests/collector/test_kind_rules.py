@@ -54,7 +54,7 @@ def test_init_of_each_kind_checks_and_freezes(tmp_path: Path, kind: str) -> None
     assert check_protocol(tmp_path / PROTOCOL, with_tokenizer=False) == []
     lock = freeze(tmp_path / PROTOCOL, campaign=None, clock=FakeClock(), with_tokenizer=False)
     assert lock.trial.task_kind == kind
-    assert len(read_frozen(tmp_path / PROTOCOL).documents) == {"extraction": 330, "answers": 50, "ranking": 30}[kind]
+    assert len(read_frozen(tmp_path / PROTOCOL).documents) == {"extraction": 330, "answers": 50, "ranking": 92}[kind]
     question = next(line for line in (tmp_path / "campaign.toml").read_text().splitlines() if "question =" in line)
     assert {"extraction": "receipts", "answers": "questions", "ranking": "queries"}[kind] in question
     assert f"{len(lock.documents)} documents" in (tmp_path / "corpus.md").read_text(encoding="utf-8")
@@ -124,7 +124,10 @@ def test_fields_in_another_kind_are_refused(tmp_path: Path) -> None:
 
 def test_the_place_of_the_candidates_is_asked_for_in_rankings_alone(tmp_path: Path) -> None:
     init_folder(tmp_path / "r", kind="ranking", device="d")
-    (finding,) = edit(tmp_path / "r", "\n{candidates}\n", "\n")
+    (finding,) = edit(tmp_path / "r", '"{document}"', '"{document} {candidates}"')
+    assert "by embedding each candidate becomes a vector by itself" in finding.message
+    edit(tmp_path / "r", '"{document} {candidates}"', '"{document}"')
+    (finding,) = edit(tmp_path / "r", 'answers_by = "embedding"', 'answers_by = "generation"')
     assert (finding.rule, finding.message) == (
         "prompt-placeholder",
         "`task.prompt` contains {candidates} 0 times, not once",

@@ -45,7 +45,7 @@ def test_init_writes_a_trial_that_checks_and_freezes(tmp_path: Path) -> None:
         (["--tier", "labelled"], {"development": 12, "validation": 40, "test": 80}),
         (["--tier", "prose"], {"development": 8, "validation": 25, "test": 50}),
         (["--kind", "answers"], {"development": 8, "validation": 14, "test": 28}),
-        (["--kind", "ranking"], {"development": 5, "validation": 10, "test": 15}),
+        (["--kind", "ranking"], {"development": 12, "validation": 40, "test": 40}),
     ],
 )
 def test_init_writes_a_part_or_another_kind_with_its_own_statistics(

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
+import tomllib
 from collections import Counter
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import collector
+from collector.contract.judging.measures import is_reached, value_of
+from collector.contract.protocol import RankingRule
 
 STARTER = Path(collector.__file__).parent / "starter"
 
@@ -73,7 +78,7 @@ def test_the_questions_are_as_planned() -> None:
 
 
 def test_the_queries_are_as_planned() -> None:
-    assert Counter(one["role"] for one in QUERIES) == {"development": 5, "validation": 10, "test": 15}
+    assert Counter(one["role"] for one in QUERIES) == {"development": 12, "validation": 40, "test": 40}
     assert {len(one["candidates"]) for one in QUERIES} <= {6, 7, 8}
     for one in QUERIES:
         assert sorted(one["relevance"].values())[-1] == 3
@@ -81,8 +86,24 @@ def test_the_queries_are_as_planned() -> None:
     for role in ("validation", "test"):
         mine = [one for one in QUERIES if one["role"] == role]
         assert any("critical" in one["subsets"] for one in mine)
-        assert {one["language"] for one in mine} >= {"en", "es"}
+        assert {one["language"] for one in mine} == {"en"}, "the starter's model was made for English texts"
         assert any(len(one["relevance"]) > 1 for one in mine)
+    clusters = Counter(one["cluster"] for one in QUERIES)
+    assert len(clusters) == 23
+    assert set(clusters.values()) == {4}
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda one: str(one["id"]))
+def test_a_query_is_accepted_exactly_where_its_best_passage_stands_first(query: dict[str, Any]) -> None:
+    """What the starter's protocol says of its threshold, for every order of the graded passages."""
+    task = tomllib.loads((STARTER / "ranking" / "protocol.toml").read_text(encoding="utf-8"))["task"]
+    rule = msgspec.convert(task["ranking"], RankingRule)
+    others = [grade for grade in query["relevance"].values() if grade != 3]
+    assert len(others) <= 1
+    grades = [3, *others, *[0] * (len(query["candidates"]) - 1 - len(others))]
+    for order in set(itertools.permutations(grades)):
+        is_accepted = is_reached(value_of(rule, order, all_grades=grades), rule.accept_from)
+        assert is_accepted == (order[0] == 3), order
 
 
 def test_the_best_passage_stands_in_no_favourite_place_and_passages_cross_no_roles() -> None:
