@@ -28,10 +28,10 @@ def put_charges(book: Book, found: Accounts) -> None:
     _totals(book, found)
     book.put("allocated_charges", "one row per (charge, who bears a part of it)", list(_leaves(book, found, allocated)))
     book.put("allocation", "one row per (who bears cost, currency)", list(_bearers(book, found, allocated)))
-    book.put("conventions", "one row per (convention, who bears cost, currency)", list(_each(book, found, every)))
-    book.put("convention_orders", "one row per convention", list(_orders(found, allocated, every)))
     checks = [entry for each in every for entry in _reconciled(book, found, each)]
     book.put("reconciliation", "one row per (convention, currency)", checks)
+    book.put("conventions", "one row per (convention, who bears cost or together, currency)", _each(book, found, every))
+    book.put("convention_orders", "one row per convention", list(_orders(found, allocated, every)))
     book.put("allocation_statements", "one row per subject", list(_statements(book, found, allocated)))
 
 
@@ -131,9 +131,9 @@ def _label(found: Accounts, target: str) -> str:
     return next((each.label for each in found.pool.targets if each.key == target), target)
 
 
-def _lines(found: Accounts, allocated: Allocated) -> list[str]:
-    """Return every target, and the lines of their own that hold something under this convention."""
-    used = {share.target for share in allocated.shares}
+def _lines(found: Accounts, *every: Allocated) -> list[str]:
+    """Return every target, and the lines of their own that hold something under one of the conventions."""
+    used = {share.target for allocated in every for share in allocated.shares}
     return [*(target.key for target in found.pool.targets), *(line for line in OWN_LINES if line in used)]
 
 
@@ -181,23 +181,32 @@ def _ids(found: Accounts, currency: str) -> list[str]:
     return [each.charge.id for each in found.origins if each.amount.currency == currency]
 
 
-def _each(book: Book, found: Accounts, every: Sequence[Allocated]) -> Iterator[Row]:
+def _each(book: Book, found: Accounts, every: Sequence[Allocated]) -> list[Row]:
+    rows = []
     for allocated in every:
-        totals = allocated.totals()
+        totals, name = allocated.totals(), method(allocated)
         for currency in currencies(found):
             inputs = _inputs(book, found, allocated, _ids(found, currency))
-            for target in _lines(found, allocated):
-                key = f"{method(allocated)}~{target}~{currency}"
-                amount = book.derived(
-                    inputs, figure_id=f"conventions/{key}/amount", unit="minor_units", currency=currency,
-                    value=totals.get((currency, target), Money(0, currency)).minor_units,
-                    formula=f"sum of its shares, {method(allocated)}",
-                )  # fmt: skip
-                labels = {
-                    "method": method(allocated), "convention": allocated.convention, "idle": allocated.idle,
-                    "target": target, "label": _label(found, target), "currency": currency,
-                }  # fmt: skip
-                yield row(key, labels, {"amount": amount})
+            amounts = {
+                target: book.derived(
+                    inputs, figure_id=f"conventions/{name}~{target}~{currency}/amount", unit="minor_units",
+                    currency=currency, value=totals.get((currency, target), Money(0, currency)).minor_units,
+                    formula=f"sum of its shares, {name}",
+                )
+                for target in _lines(found, *every)
+            }  # fmt: skip
+            amounts["together"] = f"reconciliation/{name}~{currency}/allocated"
+            labels = {
+                "method": name, "convention": allocated.convention, "idle": allocated.idle, "currency": currency
+            }  # fmt: skip
+            rows += [
+                row(
+                    f"{name}~{target}~{currency}", {**labels, "target": target, "label": _label(found, target)},
+                    {"amount": amount},
+                )
+                for target, amount in amounts.items()
+            ]  # fmt: skip
+    return rows
 
 
 def _orders(found: Accounts, declared: Allocated, every: Sequence[Allocated]) -> Iterator[Row]:

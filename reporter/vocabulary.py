@@ -168,6 +168,7 @@ WORDS: dict[str, str] = {
     "category:adjustment": N_("adjustment"),
     "line:idle": N_("idle"),
     "line:unallocated": N_("unallocated"),
+    "line:together": N_("together"),
     "method:direct": N_("direct"),
     "method:even": N_("even"),
     "method:proportional_usage~separate": N_("usage, idle separate"),
