@@ -97,15 +97,20 @@ def _hours_after(span: Span | None) -> str:
     return "" if span is None else f", {_hours(span)}"
 
 
-def hours_text(hours: Fraction) -> str:
-    """Return hours for a person: two decimals, below a tenth in minutes, below a minute in seconds."""
-    if hours >= Fraction(1, 10):
+def hours_text(hours: Fraction, *, unit_of: Fraction | None = None) -> str:
+    """Return hours for a person: two decimals, below a tenth of an hour in minutes, below a minute in seconds.
+
+    unit_of: the hours whose unit is taken, so that the ends of one range have one unit.
+    """
+    size = hours if unit_of is None else unit_of
+    if size >= Fraction(1, 10):
         return f"{float(hours):,.2f} h"
-    return f"{float(hours * 60):.1f} min" if hours >= Fraction(1, 60) else f"{float(hours * 3600):.1f} s"
+    return f"{float(hours * 60):.1f} min" if size >= Fraction(1, 60) else f"{float(hours * 3600):.1f} s"
 
 
 def _hours(span: Span) -> str:
-    low, expected, high = (hours_text(part / NS_PER_HOUR) for part in span)
+    expected_h = span.expected_ns / NS_PER_HOUR
+    low, expected, high = (hours_text(part / NS_PER_HOUR, unit_of=expected_h) for part in span)
     return expected if low == high else f"{expected} expected, {low} to {high}"
 
 

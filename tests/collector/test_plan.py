@@ -171,3 +171,41 @@ def test_an_order_is_a_permutation_that_the_order_of_the_file_does_not_change(
 
 def test_an_order_never_changes_with_the_version_of_the_collector() -> None:
     assert document_order(["a", "b", "c", "d", "e"], seed=1, repetition=1) == ["e", "a", "b", "d", "c"]
+
+
+def named(name: str) -> Callable[[str], str]:
+    """Add a third variant to a protocol's text."""
+    return lambda text: text.replace("[plan]", f'[[variant]]\nname = "{name}"\ndtype = "float16"\n\n[plan]')
+
+
+def test_every_first_repetition_comes_before_any_second_one_and_batches_come_last(
+    make_trial: Callable[..., Any],
+) -> None:
+    """Every second repetition runs backwards (ABBA), so that no variant always runs last."""
+    lock = with_plan(make_trial(edit=named("fp16")).frozen.lock, repetitions=3, batches=[2, 4])
+    assert [p.label(1).removesuffix("/1") for p in planned(lock)] == [
+        "fp32/1", "fp32/2",
+        "bf16/1", "fp16/1", "fp16/2", "bf16/2", "bf16/3", "fp16/3",
+        "fp32~b2/1", "fp32~b4/1", "fp32~b4/2", "fp32~b2/2", "fp32~b2/3", "fp32~b4/3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reference", "changes", "factor"),
+    [
+        ({"quantization": "bnb_nf4", "dtype": "bfloat16"}, {"dtype": "float32"}, "compute"),
+        ({"quantization": "bnb_nf4"}, {"attention": "eager", "dtype": "bfloat16"}, "compute"),
+        ({}, {"quantization": "bnb_nf4"}, "weights"),
+        ({"dtype": "bfloat16"}, {"quantization": "torchao_int8"}, "weights"),
+        ({}, {"quantization": "bnb_nf4", "dtype": "bfloat16"}, "several"),
+        ({"quantization": "bnb_int8"}, {"quantization": "bnb_nf4", "dtype": "float16"}, "several"),
+        ({"quantization": "bnb_nf4"}, {"cache": "static", "dtype": "bfloat16"}, "several"),
+    ],
+)
+def test_d02_the_dtype_is_compute_where_a_method_stores_the_weights_and_weights_where_none_does(
+    reference: dict[str, Any], changes: dict[str, Any], factor: str
+) -> None:
+    """The same method computing in another dtype differs in compute alone; another method and dtype in several."""
+    first = VariantChoice(name="reference", **reference)
+    other = msgspec.structs.replace(first, name="other", **changes)
+    assert factor_between(first, other) == factor_between(other, first) == factor

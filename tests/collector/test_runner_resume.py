@@ -295,3 +295,29 @@ def test_ctrl_c_leaves_the_file_open_with_a_decision_and_exit_code_130(
     assert isinstance(records[-2], PassEnd)
     assert records[-2].pass_outcome == "interrupted"
     await_no_worker_of(process.pid)
+
+
+def test_a_run_stopped_at_any_time_leaves_the_most_useful_passes_and_says_what_is_missing(
+    make_trial: Callable[..., Any], in_process: Callable[..., Any], records_of: Callable[[Path], list[Record]]
+) -> None:
+    """What is complete is a beginning of the plan: the reference, its repeat, each variant once, then the rest."""
+    more = "repetitions = 2\nbatches = [2]\n"
+    third = '[[variant]]\nname = "fp16"\ndtype = "float16"\n\n[plan]'
+    trial = make_trial(SCRIPT, edit=lambda text: text.replace("[plan]", third) + more)
+    whole = [record for record in records_of(in_process(trial).path) if isinstance(record, PassEnd)]
+    order = [
+        "fp32/1", "fp32/2", "bf16/1", "fp16/1", "fp16/2", "bf16/2", "fp32~b2/1", "fp32~b2/2",
+        "fp32~reload", "bf16~reload", "fp16~reload",
+    ]  # fmt: skip
+    assert len(whole) == 8
+    for count in range(len(whole)):
+        until_ns = sum(end.pass_ns for end in whole[:count]) + whole[count].pass_ns // 2
+        report = in_process(trial, out=trial.folder / f"stopped-{count}", stop_after_s=until_ns / 1e9)
+        records = records_of(report.path)
+        complete = [r for r in records if isinstance(r, PassEnd) and r.pass_outcome == "completed"]
+        begun = {r.pass_id: f"{r.variant_name}{'~b2' * (r.batch > 1)}/{r.repetition}"
+                 for r in records if isinstance(r, PassBegin)}  # fmt: skip
+        assert [begun[end.pass_id] for end in complete] == order[:count]
+        assert report.left == tuple(order[count:])
+        (stopped,) = [r for r in records if isinstance(r, Decision) and r.decision == "stopped"]
+        assert stopped.detail["left"] == ", ".join(order[count:])
