@@ -21,6 +21,7 @@ from .candidates import refuse_ambiguous
 from .case import Case
 from .configurations import ROLE_OF, Configuration, configurations
 from .confirmation import confirm
+from .critical_subsets import put_critical_subsets
 from .decision import decision, valid_until
 from .dossier import Dossier, Sentence
 from .figures import Evidence
@@ -112,6 +113,7 @@ def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
     put_weights(book, evidence.lock)
     put_gates(book, selection.standings, reference)
     put_paired_tests(book, trial.gates)
+    put_critical_subsets(book, trial.gates)
     confirmation = confirm(book, trial, evidence.stage, selection)
     is_refuted = confirmation is not None and confirmation.status == "not_confirmed"
     put_candidates(book, selection, campaign, is_refuted=is_refuted)

@@ -1,11 +1,9 @@
-"""Each configuration against its reference: tests, margins in reach, critical subsets, and what they say in words."""
+"""Each configuration against its reference: tests, margins in reach, and what they say in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
-
-import msgspec
 
 from collector.contract.protocol import Gates
 
@@ -20,19 +18,18 @@ from .paired_statistics import (
     margin_outcome,
     smallest_decidable_points,
 )
-from .statistics import documents_for_bound, mcnemar_exact, upper_bound
+from .statistics import mcnemar_exact, tango
 from .wording import sentence
 
 SIGNIFICANT = 0.05
 """Holm's p up to which a difference is shown, where it is also larger than what a repeat changes by itself."""
-SUBSET_LIMIT_PERCENT = 1
-"""Share of new failures in a critical subset for which the documents needed are told."""
 FEW_POINTS = 10.0
 """Where an equally good variant could lose so many of 100 documents unnoticed, page one says that documents are few."""
 
 _SIZES = ("needed_documents", "document_count")
 
-Shown = Literal["lower", "higher", "no_difference_shown"]
+Shown = Literal["lower", "higher", "lower_alone", "higher_alone", "no_difference_shown"]
+"""alone: beyond chance by its own interval, not among all configurations compared for the same purpose."""
 
 
 class _Noise(NamedTuple):
@@ -44,10 +41,10 @@ class _Noise(NamedTuple):
 
 
 def put_paired_tests(book: Book, gates: Gates) -> None:
-    """Add `paired_tests` and `critical_subsets`; the judged stage's pairs are one family of tests."""
+    """Add the table `paired_tests`; what is compared for one purpose is one family of tests."""
     pairs = {r.key: _pairs(book, r) for r in book.rows("paired")}
     p_values = {key: mcnemar_exact(found.lost, found.gained) for key, found in pairs.items()}
-    adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
+    adjusted = _adjusted(book, p_values)
     noise = _noise(book)
     tests = []
     for paired in book.rows("paired"):
@@ -55,11 +52,6 @@ def put_paired_tests(book: Book, gates: Gates) -> None:
         tests.append(_test(book, paired, pairs[paired.key], p_pair, noise.get(_reference_key(book, paired)), gates))
     if tests:
         book.put("paired_tests", "one row per configuration other than the reference: what its pairs decide", tests)
-    names = {gate.subset for gate in gates.subsets}
-    subsets = [_subset(book, r) for r in book.rows("paired_subsets") if r.labels["subset"] in names]
-    if subsets:
-        grain = "one row per (configuration other than the reference, subset that a rule names)"
-        book.put("critical_subsets", grain, subsets)
 
 
 def has_unequal_coverage(book: Book) -> bool:
@@ -126,6 +118,17 @@ def _reference_key(book: Book, paired: Row) -> str:
     return compared.labels.get("reference_key", "") if compared is not None else ""
 
 
+def _adjusted(book: Book, p_values: Mapping[str, float]) -> dict[str, float]:
+    """Return Holm's p of each pair: variants are one family, passes of a series, which ask something else, another."""
+    families: dict[str, list[str]] = {}
+    for paired in book.rows("paired"):
+        families.setdefault(paired.labels.get("purpose", ""), []).append(paired.key)
+    adjusted: dict[str, float] = {}
+    for keys in families.values():
+        adjusted |= dict(zip(keys, holm([p_values[key] for key in keys]), strict=True))
+    return adjusted
+
+
 def _noise(book: Book) -> dict[str, _Noise]:
     """Return reference key -> the repeat that changed most; what a repeat changes is no difference of a variant."""
     found: dict[str, _Noise] = {}
@@ -148,22 +151,37 @@ def _test(
     is_observed = pairs.discordant > 0 or noise is None
     labels = {name: paired.labels.get(name, "") for name in ("label", "configuration_key", "variant", "device")} | {
         "shown": shown, "outcome": outcome or "", "margin": points or "",
-        "share_from": "observed" if is_observed else "repeat",
+        "share_from": "observed" if is_observed else "repeat", "clusters": _clusters(book, paired),
     }  # fmt: skip
     cells: dict[str, str | None] = {
         name: paired.cells[name]
-        for name in ("document_count", "lost_documents", "gained_documents", "difference_points", "clustered_points")
-    }
+        for name in (
+            "document_count", "both_right", "lost_documents", "gained_documents", "both_not_right", "difference_points",
+            "cluster_count", "clustered_points",
+        )
+    }  # fmt: skip
     cells |= {"repeat_flips": noise.figure_id if noise else None}
     cells |= _derived(book, paired, pairs, p_pair)
     cells["needed_documents"] = _needed(book, paired, pairs, None if is_observed else noise, points)
     return row(paired.key, labels, cells, *_said(book, labels, cells, outcome))
 
 
+def _clusters(book: Book, paired: Row) -> str:
+    """Return `single` where each document is its own cluster, `few` where they allow no interval, or `enough`."""
+    clustered = book.figure(paired, "clustered_points")
+    if clustered is None or clustered.missing_reason == "not_applicable":
+        return "single"
+    return "enough" if clustered.value is not None else "few"
+
+
 def _shown(pairs: Pairs, adjusted: float, noise: _Noise | None) -> Shown:
     net = pairs.gained - pairs.lost
-    if adjusted > SIGNIFICANT or abs(net) <= (noise.flipped if noise else 0):
+    bounds = tango(*pairs)
+    is_beyond_chance = bounds is not None and not bounds.low <= 0 <= bounds.high
+    if abs(net) <= (noise.flipped if noise else 0) or (adjusted > SIGNIFICANT and not is_beyond_chance):
         return "no_difference_shown"
+    if adjusted > SIGNIFICANT:
+        return "higher_alone" if net > 0 else "lower_alone"
     return "higher" if net > 0 else "lower"
 
 
@@ -179,7 +197,7 @@ def _derived(book: Book, paired: Row, pairs: Pairs, p_pair: tuple[float, float])
         ),
         "holm_p": book.derived(
             changed, figure_id=f"{name}/holm_p", value=p_pair[1], unit="probability",
-            formula="mcnemar_p, adjusted by Holm over all configurations paired with a reference",
+            formula="mcnemar_p, adjusted by Holm over all configurations compared for the same purpose",
         ),
         "smallest_points": book.derived(
             everything, figure_id=f"{name}/smallest_points", value=smallest, unit="points",
@@ -216,28 +234,3 @@ def _said(
     if outcome != "inconclusive" or needed is None or not _asks_for_more(book, cells):
         return [*said, sentence(f"margin_{outcome}", points=labels["margin"])]
     return [*said, sentence("margin_inconclusive_needs", points=labels["margin"], needed=ref(needed))]
-
-
-def _subset(book: Book, found: Row) -> Row:
-    """Return a critical subset's row: new failures, what so many documents support, and how many one percent needs."""
-    failures, documents = book.whole(found, "lost_documents") or 0, book.whole(found, "document_count") or 0
-    bound = upper_bound(failures, documents)
-    counted = [found.cells["lost_documents"], found.cells["document_count"]]
-    cells = {
-        "document_count": found.cells["document_count"],
-        "new_failures": found.cells["lost_documents"],
-        "supported_percent": book.derived(
-            counted, figure_id=f"critical_subsets/{found.key}/supported_percent", unit="percent",
-            value=None if bound is None else 100 * bound,
-            missing_reason="not_measured" if bound is None else None, n=documents,
-            formula="exact one-sided 95 % upper bound (Clopper-Pearson) of the share of new failures",
-        ),
-        "needed_documents": book.derived(
-            counted[:1], figure_id=f"critical_subsets/{found.key}/needed_documents", unit="documents",
-            value=documents_for_bound(failures, SUBSET_LIMIT_PERCENT),
-            formula=f"fewest documents with so many new failures whose bound is within {SUBSET_LIMIT_PERCENT} %",
-        ),
-    }  # fmt: skip
-    return msgspec.structs.replace(
-        found, cells=cells, sentences=[sentence("subset_supports", supported=ref(cells["supported_percent"]))]
-    )

@@ -8,14 +8,14 @@ STATISTICS: dict[str, Wording] = {
     "paired_no_difference_shown": say("no difference shown"),
     "paired_lower": say("fewer accepted than the reference"),
     "paired_higher": say("more accepted than the reference"),
-    "margin_accept": say("loses less than {points} points, also among other documents like these"),
-    "margin_reject": say("loses more than {points} points, also among other documents like these"),
-    "margin_inconclusive": say("whether other documents like these would stay within {points} points is open"),
+    "paired_lower_alone": say("fewer accepted than the reference: beyond chance alone, not among all compared"),
+    "paired_higher_alone": say("more accepted than the reference: beyond chance alone, not among all compared"),
+    "margin_accept": say("stays within {points} points also among other documents like these"),
+    "margin_reject": say("loses more than {points} points also among other documents like these"),
+    "margin_inconclusive": say("within {points} points among other documents like these: open"),
     "margin_inconclusive_needs": say_counted(
-        "whether other documents like these would stay within {points} points is open: to show it, an equally good "
-        "variant needs {needed} document",
-        "whether other documents like these would stay within {points} points is open: to show it, an equally good "
-        "variant needs {needed} documents",
+        "within {points} points among other documents like these: open, {needed} document would show it",
+        "within {points} points among other documents like these: open, {needed} documents would show it",
         by="needed",
     ),
     "subset_supports": say("supports only <= {supported}"),

@@ -56,6 +56,12 @@ WORDS: dict[str, str] = {
     "failed": N_("failed"),
     "interrupted": N_("interrupted"),
     # outcomes of a judgement
+    "margin:accept": N_("within the margin"),
+    "margin:reject": N_("beyond the margin"),
+    "margin:inconclusive": N_("open"),
+    "severity:critical": N_("critical"),
+    "severity:hard": N_("hard"),
+    "severity:other": N_("other"),
     "right": N_("right"),
     "wrong": N_("wrong"),
     "unparseable": N_("unparseable"),

@@ -1,5 +1,5 @@
 -- one row per (configuration, metric): its repetitions' medians together, and against those of its reference
--- labels: label, configuration_key, metric, reference_key
+-- labels: label, configuration_key, metric, reference_key, is_reference, is_repeated
 -- figure repetition_count | count | measured | counted passes, each in a process of its own
 -- figure reference_repetition_count | count | measured | counted passes of the reference, each in a process of its own
 -- figure p50_mean_s | seconds | derived | mean of the repetitions' medians | n=repetition_count | interval=t_of_means(medians)
@@ -22,6 +22,8 @@ select
     own.configuration_key,
     own.metric,
     compared.reference_key,
+    case when own.configuration_key = compared.reference_key then 'yes' else 'no' end as is_reference,
+    case when own.repetition_count > 1 then 'yes' else 'no' end as is_repeated,
     own.repetition_count,
     reference.repetition_count as reference_repetition_count,
     own.medians,

@@ -4,6 +4,7 @@
 -- figure flipped_documents | documents | measured | documents whose acceptance differs between the two passes
 -- figure different_answers | documents | measured | documents whose answer text differs (by HMAC); one answered once counts as different
 -- figure flip_percent | percent | derived | 100 x flipped_documents / document_count | n=document_count | interval=wilson_percent(flipped_documents, document_count)
+-- figure agreement_percent | percent | derived | 100 x (document_count - different_answers) / document_count | n=document_count
 with first_passes as (
     select * from judged_documents where is_judged
 ),
@@ -32,6 +33,7 @@ select
     pass_key as row_key,
     * exclude (pass_key, first_begun, repetition, sources),
     100 * flipped_documents / document_count as flip_percent,
+    100 * (document_count - different_answers) / document_count as agreement_percent,
     sources
 from counted
 order by first_begun, configuration_key, repetition

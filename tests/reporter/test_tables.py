@@ -142,6 +142,7 @@ def test_noise_compares_the_repeat_of_the_reference_with_its_first_pass(found: E
     assert keys(found, "noise") == [f"{FP32}~ref2"]
     assert cells(found, "noise", f"{FP32}~ref2") == {
         "document_count": 8, "flipped_documents": 1, "different_answers": 1, "flip_percent": 12.5,
+        "agreement_percent": 87.5,
     }  # fmt: skip
 
 
@@ -323,6 +324,7 @@ def test_c02_two_record_sets_that_differ_on_3_of_200_documents_show_a_flip_rate_
     found = evidence(campaign_records(tmp_path / "runs", documents=200, variants=(steady,)).runs)
     assert cells(found, "noise", f"{FP32}~ref2") == {
         "document_count": 200, "flipped_documents": 3, "different_answers": 3, "flip_percent": 1.5,
+        "agreement_percent": 98.5,
     }  # fmt: skip
 
 
