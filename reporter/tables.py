@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -29,6 +29,14 @@ def finite(name: str, value: Value) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{name} is {value}: a figure is finite or null with a reason")
     return value
+
+
+class _Evidence(NamedTuple):
+    """The records behind one row: all of its figures share them."""
+
+    record_count: int
+    file_digests: list[str]
+    sources: list[str]
 
 
 class TableMaker:
@@ -64,7 +72,8 @@ class TableMaker:
                 from (select distinct place, unnest(sources) as source from found)
                 group by place
             )
-            select found.* exclude (sources, place), coalesce(source_count, 0) as source_count, first_sources, source_runs
+            select
+                found.* exclude (sources, place), coalesce(source_count, 0) as source_count, first_sources, source_runs
             from found
             left join cited using (place)
             order by place""")
@@ -80,15 +89,24 @@ class TableMaker:
     def _row(self, file: SqlFile, found: Mapping[str, Any]) -> Row:
         key = str(found["row_key"])
         cells = {}
+        evidence = self._evidence(found)
         for column in file.figures:
-            figure = self._figure(file.name, key, column, found)
+            figure = self._figure(file.name, key, column, found, evidence)
             self._figures[figure.figure_id] = figure
             cells[column.name] = figure.figure_id
         own = {name: "" if found[name] is None else str(found[name]) for name in file.labels}
         configuration = self._configurations.get(own.get("configuration_key", ""), {})
         return Row(key=key, labels=configuration | own, cells=cells)
 
-    def _figure(self, table: str, key: str, column: FigureColumn, row: Mapping[str, Any]) -> Figure:
+    def _evidence(self, row: Mapping[str, Any]) -> _Evidence:
+        runs = [self._runs[number] for number in row["source_runs"] or []]
+        digests = {digest for run in runs for digest in self._digests.get(run, [])}
+        sources = [f"{self._runs[source >> SEQ_BITS]}:{source & _SEQ_MASK}" for source in row["first_sources"] or []]
+        return _Evidence(row["source_count"], sorted(digests), sources)
+
+    def _figure(
+        self, table: str, key: str, column: FigureColumn, row: Mapping[str, Any], evidence: _Evidence
+    ) -> Figure:  # fmt: skip
         name = figure_id(table, key, column.name)
         value: Value = finite(name, row[column.name])
         reason = row.get(f"{column.name}_missing") or (row.get("missing") or {}).get(column.name) or "not_measured"
@@ -103,11 +121,9 @@ class TableMaker:
             interval=_interval(column, row) if value is not None else None,
             missing_reason=reason if value is None else None,
             query_digest=query_digest(table),
-            record_count=row["source_count"],
-            file_digests=sorted(
-                {digest for run in row["source_runs"] or [] for digest in self._digests.get(self._runs[run], [])}
-            ),
-            sources=[f"{self._runs[source >> SEQ_BITS]}:{source & _SEQ_MASK}" for source in row["first_sources"] or []],
+            record_count=evidence.record_count,
+            file_digests=evidence.file_digests,
+            sources=evidence.sources,
         )
 
 
