@@ -25,18 +25,22 @@ from .critical_subsets import put_critical_subsets
 from .decision import decision, valid_until
 from .dossier import Dossier, Sentence
 from .figures import Evidence
+from .gate_tables import gate_figure, put_gates
 from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
+from .missing_passes import put_missing
 from .notices import disturbed_keys, notices
+from .overrides import refuse_override
 from .paid import put_paid
 from .paired_tests import put_paired_tests
 from .price_tables import put_price_tables
 from .record_digest import records_digest
+from .requirement_tables import put_requirements
 from .selection import join, select, withheld
 from .sensitivity import Inputs
 from .sensitivity_tables import put_sensitivity
 from .stage_book import StageBook
-from .verdict_tables import gate_figure, put_candidates, put_gates
+from .verdict_tables import put_candidates
 from .weights import put_weights
 from .wording import sentence
 
@@ -63,7 +67,9 @@ def build_dossier(
         evidence = figures.build(store)
         if loaded is not None:
             book = StageBook(Book(evidence.figures, evidence.tables), evidence.stage)
-            refuse_ambiguous(loaded, configurations(book, evidence.lock.trial))
+            measured = configurations(book, evidence.lock.trial)
+            refuse_ambiguous(loaded, measured)
+            refuse_override(loaded, measured)
         campaign = loaded.campaign if loaded else None
         return dossier_of(store, evidence, campaign, as_of=as_of, choice_digest=choice_digest)
 
@@ -107,11 +113,13 @@ def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
         selection = withheld(selection)
     if campaign is not None:
         put_price_tables(book, selection.standings, campaign)
+        put_requirements(book, selection.standings, campaign)
         put_sensitivity(book, Inputs(trial.gates, measured, reference, campaign), selection)
     put_paid(book, store.con, selection.standings, campaign)
     put_batches(book)
     put_weights(book, evidence.lock)
-    put_gates(book, selection.standings, reference)
+    put_gates(book, selection.standings)
+    put_missing(book, store, evidence.headers)
     put_paired_tests(book, trial.gates)
     put_critical_subsets(book, trial.gates)
     confirmation = confirm(book, trial, evidence.stage, selection)
@@ -136,7 +144,7 @@ def _dossier(case: Case, store: Store, evidence: Evidence, as_of: dt.date | None
     day = (campaign.as_of if campaign else as_of) or dt.date.fromisoformat(headers[-1].wall_at[:10])
     declared = headers[0].objective_digest == objective_digest(campaign.objective) if campaign else None
     digest = records_digest(store)
-    page_one = decision(case, several_factors=_several_factors(store))
+    page_one = decision(case)
     subtitle, gates = list(_subtitle(case, headers[0].wall_at, day)), list(_gates(case))
     said = notices(case, store, objective_declared=declared)
     untested = not_tested(case)
@@ -168,13 +176,6 @@ def _dossier(case: Case, store: Store, evidence: Evidence, as_of: dt.date | None
         notices=said,
         gates=gates,
     )
-
-
-def _several_factors(store: Store) -> list[str]:
-    rows = store.con.execute(
-        "select distinct variant_name from stg_pass_begin where factor = 'several' order by variant_name"
-    ).fetchall()
-    return [name for (name,) in rows]
 
 
 def _subtitle(case: Case, first_run_at: str, as_of: dt.date) -> Iterator[Sentence]:

@@ -72,6 +72,11 @@ class Case(NamedTuple):
             return self.book.given(figure_id, value, "count", "measured")
         return self.book.derived(self.judged_inputs, figure_id=figure_id, value=value, unit="count", formula=formula)
 
+    def missing_count(self) -> str:
+        """Add how many planned passes were never begun: neither failed nor left out, just not there."""
+        missing = sum(row.labels["state"] == "not_begun" for row in self.book.rows("missing_passes"))
+        return self.book.given("selection/all/missing_passes", missing, "passes", "measured")
+
     def qualified_count(self) -> str:
         """Add how many measured configurations meet every rule."""
         return self.counted("qualified", len(self.qualified), "configurations whose rules all passed")

@@ -11,10 +11,12 @@ from collector.contract.records.base import Stage
 from .book import Book, ref, row
 from .configurations import Configuration, accepted_id, configurations
 from .dossier import Confirmation, ConfirmationStatus, Row, Sentence
-from .selection import Selection, Standing, judged, state_of
+from .gate_tables import gate_figure, put_gates
+from .judgement import judged, outcomes, state_of
+from .selection import Selection, Standing
 from .sql_files import TEST_PREFIX
 from .stage_book import of_test_stage
-from .verdict_tables import failure, gate_figure, put_gates, rejection
+from .verdicts import failure, rejection, undecided
 from .wording import sentence
 
 LOOKS = "confirmation/all/looks"
@@ -33,8 +35,7 @@ def confirm(book: Book, trial: LockedTrial, stage: Stage, selection: Selection) 
         return _not_looked_at(book, selection)
     number = _count(book, looks)
     tested = _tested(book, trial)
-    reference = next((s.configuration for s in tested if s.is_reference), None)
-    put_gates(of_test_stage(book), tested, reference, prefix=TEST_PREFIX)
+    put_gates(of_test_stage(book), tested, prefix=TEST_PREFIX)
     _put_table(book, tested, selection)
     status, verdict = _verdict(book, selection, tested, looks, number)
     return Confirmation(status=status, verdict=verdict, look_count=number)
@@ -54,7 +55,7 @@ def looked_at(book: Book) -> Sentence | None:
 def _not_looked_at(book: Book, selection: Selection) -> Confirmation:
     has_documents = TEST_DOCUMENTS in book.figures
     status: ConfirmationStatus = "not_looked_at" if has_documents else "no_test_documents"
-    if selection.winner is None:
+    if selection.chosen is None:
         return Confirmation(status=status, verdict=None, look_count=0)
     parameters = {"documents": ref(TEST_DOCUMENTS)} if has_documents else {}
     return Confirmation(status=status, verdict=sentence(status, **parameters), look_count=0)
@@ -83,7 +84,8 @@ def _standing(trial: LockedTrial, configuration: Configuration, reference: Confi
     return Standing(
         key=configuration.key, label=configuration.label, state=state_of(configuration, verdicts, trial.gates),
         is_reference=configuration is reference, configuration=configuration, candidate=None, gates=verdicts, need=None,
-        offered=[], best=None, late_ns=None, blocked=None,
+        offered=[], best=None, late_ns=None, blocked=None, reference=reference,
+        outcomes=outcomes(trial.gates, configuration, verdicts),
     )  # fmt: skip
 
 
@@ -99,11 +101,11 @@ def _put_table(book: Book, tested: Sequence[Standing], selection: Selection) -> 
         labels = {
             "label": standing.label, "configuration_key": standing.key, "purpose": after.purpose,
             "variant": after.variant, "device": after.device, "state": standing.state,
-            "is_recommended": "yes" if selection.winner and selection.winner.key == standing.key else "no",
+            "is_recommended": "yes" if selection.chosen and selection.chosen.key == standing.key else "no",
         }  # fmt: skip
         if after.peak is not None:
             labels["peak_scope"] = after.peak.peak.memory_scope
-        rows.append(row(standing.key, labels, cells, _said(standing)))
+        rows.append(row(standing.key, labels, cells, _said(book, standing)))
     book.put("confirmation", "one row per configuration that was put to the test documents", rows)
 
 
@@ -125,7 +127,7 @@ def _cells(book: Book, configuration: Configuration, prefix: str) -> dict[str, s
     return cells
 
 
-def _said(standing: Standing) -> Sentence:
+def _said(book: Book, standing: Standing) -> Sentence:
     match standing.state:
         case "failed":
             return failure(standing)
@@ -133,6 +135,8 @@ def _said(standing: Standing) -> Sentence:
             return sentence("verdict_rejected_no_reference")
         case "rejected":
             return rejection(standing, prefix=TEST_PREFIX)
+        case "inconclusive":
+            return undecided(book, standing, prefix=TEST_PREFIX)
         case _:
             return sentence("verdict_reference" if standing.is_reference else "verdict_meets_rules")
 
@@ -140,7 +144,7 @@ def _said(standing: Standing) -> Sentence:
 def _verdict(
     book: Book, selection: Selection, tested: Sequence[Standing], looks: Sequence[Row], number: int
 ) -> tuple[ConfirmationStatus, Sentence | None]:
-    winner = selection.winner
+    winner = selection.chosen
     if winner is None:
         return "nothing_recommended", _without_recommendation(tested, looks)
     found = next((standing for standing in tested if standing.key == winner.key), None)
@@ -195,6 +199,8 @@ def _refuted(book: Book, standing: Standing) -> Sentence:
         return sentence("not_confirmed_incomplete", label=label, returned=returned, documents=documents)
     assert gate is not None
     counted, limit = (ref(gate_figure(standing.key, gate, name, prefix=TEST_PREFIX)) for name in ("counted", "limit"))
+    if standing.state == "inconclusive":
+        return sentence("not_confirmed_undecided", label=label, documents=documents, rule="@" + gate.rule)
     if gate.rule == "max_lost_points":
         return sentence("not_confirmed_lost", label=label, lost=counted, allowed=limit, documents=documents)
     if gate.subset is not None:

@@ -17,18 +17,15 @@ NOT_STATED = "not stated"
 ALL_DOCUMENTS = "all~all"
 
 
-def does_not_show(case: Case, *, several_factors: Sequence[str]) -> list[Sentence]:
-    """Return the limits, those of the workload first.
-
-    several_factors: variants that differ from the reference in more than one factor.
-    """
+def does_not_show(case: Case) -> list[Sentence]:
+    """Return the limits, those of the workload first."""
     measured = [standing.configuration for standing in case.measured if standing.configuration]
     return [
         *_load(case, measured),
         *_workload(case),
         *_repetitions(case, measured),
         *_prices(case),
-        *_factors(case, measured, several_factors),
+        *_factors(case, measured),
         *([sentence("limit_devices", devices=", ".join(_devices(measured)))] if measured else []),
         sentence("limit_fine_tuning"),
         sentence("limit_installed"),
@@ -100,12 +97,18 @@ def _prices(case: Case) -> Iterator[Sentence]:
     yield sentence("limit_parallel")
 
 
-def _factors(case: Case, measured: Sequence[Configuration], several: Sequence[str]) -> Iterator[Sentence]:
+def _factors(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence]:
+    """Complete configurations: no difference between them is attributed to one factor (mission D2)."""
     if case.reference is None:
         return
+    labels = {configuration.key: configuration.label for configuration in measured}
+    differing: dict[str, list[str]] = {}
     for configuration in measured:
-        if configuration.variant in several and configuration.accepted is not None:
-            yield sentence("limit_factors", left=configuration.label, right=case.reference.label)
+        if configuration.factor == "several" and configuration.accepted is not None:
+            right = labels.get(configuration.reference_key or "", case.reference.label)
+            differing.setdefault(right, []).append(configuration.label)
+    for right, left in differing.items():
+        yield sentence("limit_factors", left=", ".join(left), right=right)
 
 
 def not_tested(case: Case) -> list[Sentence]:

@@ -11,10 +11,12 @@ from .batch_tables import batch_notices
 from .book import ref
 from .case import Case
 from .dossier import Sentence
+from .feasibility import is_impossible
 from .load import Store
 from .look_notices import look_notices
 from .offered import Offered
 from .packages import Mismatch
+from .requirement_tables import peak_figures
 from .selection import Standing
 from .stability import unstable_gates
 from .wording import sentence
@@ -22,6 +24,9 @@ from .wording import sentence
 MOST_SHARE_OF_OTHERS = 0.1
 """Share of the processors that others may use while measuring before it is said; a quiet machine's own services take
 two percent."""
+
+MOST_NAMED = 8
+"""Missing passes that a notice names; all of them are in the table."""
 
 
 def notices(case: Case, store: Store, *, objective_declared: bool | None) -> list[Sentence]:
@@ -37,6 +42,8 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
         *_variants(case),
         *_unsteady(case, store),
         *_unstable(case),
+        *_impossible(case),
+        *_missing(case),
         *_failures(case),
         *_objective(case, objective_declared),
         *_offers(case),
@@ -151,8 +158,33 @@ def _unstable(case: Case) -> Iterator[Sentence]:
     gates = case.lock.trial.gates
     for entry in unstable_gates(case.book, gates, case.selection.standings, case.reference):
         yield sentence("notice_not_stable", label=entry.label, rule=entry.subset or "@" + entry.rule)
-    if gates.decide_by == "interval":
-        yield sentence("notice_interval")
+
+
+def _impossible(case: Case) -> Iterator[Sentence]:
+    for standing in case.measured:
+        if standing.configuration is not None and is_impossible(standing.configuration):
+            found = peak_figures(case.book, standing.configuration)
+            yield sentence(
+                "notice_peak_over_memory",
+                label=standing.label,
+                **{name: ref(name_id) for name, name_id in found.items()},
+            )
+
+
+def _missing(case: Case) -> Iterator[Sentence]:
+    """Expected and not there: passes of the plan without a finished run, and candidates that were never measured."""
+    rows = [row.labels for row in case.book.rows("missing_passes") if row.labels["state"] == "not_begun"]
+    names = [
+        f"{row['variant']}, batch {row['batch']}, repetition {row['repetition']} ({row['device']})" for row in rows
+    ]
+    if names:
+        more = [f"… {len(names) - MOST_NAMED}"] if len(names) > MOST_NAMED else []
+        yield sentence(
+            "notice_missing", missing=ref(case.missing_count()), names="; ".join([*names[:MOST_NAMED], *more])
+        )
+    candidates = [standing.label for standing in case.selection.standings if standing.state == "not_measured"]
+    if candidates:
+        yield sentence("notice_missing_candidates", names=", ".join(candidates))
 
 
 def _failures(case: Case) -> Iterator[Sentence]:

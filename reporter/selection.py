@@ -1,4 +1,4 @@
-"""Gates -> what qualifies -> whole packages -> the best under the declared objective; near ties stay ties."""
+"""Gates -> requirements -> whole packages -> the best under the declared objective; near ties stay ties."""
 
 from __future__ import annotations
 
@@ -7,20 +7,32 @@ from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from collector.contract.campaign import Campaign, Candidate, Objective
-from collector.contract.judging.gates import GateVerdict, judge_gates
+from collector.contract.judging.gates import GateVerdict
 from collector.contract.money import exact
 from collector.contract.protocol import Gates
+from collector.contract.tariffs import NS_PER_HOUR
 
 from .configurations import Configuration
-from .offered import Offered, offered
-from .packages import NS_PER_HOUR, Need, Package, calendar_need, cheapest
+from .feasibility import Requirement, is_impossible, memory_requirement, offers_blocked, requirements, usable
+from .judgement import State, judged, keeps_to, outcomes, references_of, state_of
+from .offered import OfferBlocked, Offered, offered
+from .packages import Need, Package, calendar_need, cheapest
+from .paired_statistics import Outcome
 
-State = Literal["qualified", "rejected", "not_judged", "failed", "not_measured"]
-Blocked = Literal["no_price", "expired", "mismatch", "deadline", "no_duration", "no_headroom", "no_candidate"]
+Blocked = (
+    OfferBlocked
+    | Literal[
+        "no_candidate", "no_duration", "impossible_peak", "headroom", "first_token", "answer", "deadline",
+        "no_headroom", "coverage",
+    ]
+)  # fmt: skip
+"""Why one that meets the rules cannot win: the first obstacle on the way from its measurement to a rental."""
 NoWinner = Literal[
-    "equivalent", "none_measured", "no_reference", "none_qualifies", "no_campaign", "no_candidate", "not_comparable",
-    "not_priced", "not_in_time", "decides_by_interval", "records_changed",
+    "equivalent", "none_measured", "no_reference", "none_qualifies", "undecided", "no_campaign", "no_candidate",
+    "not_comparable", "not_priced", "not_feasible", "not_in_time", "records_changed",
 ]  # fmt: skip
+Preferred = Literal["one", "none", "several"]
+"""How many of the equivalents passed their reload check and can be explained (mission E4)."""
 
 WITHIN_WITHOUT_DEADLINE_NS = 30 * 24 * NS_PER_HOUR
 """Corpora are counted within the deadline, or within one package of 30 days where the campaign names none."""
@@ -29,8 +41,9 @@ WITHIN_WITHOUT_DEADLINE_NS = 30 * 24 * NS_PER_HOUR
 class Standing(NamedTuple):
     """Where one configuration (or a candidate that was not measured) stands.
 
-    `gates` is empty where nothing was judged. `best` is the cheapest package that may win. `late_ns` is the time beyond
-    the deadline. `blocked` is why a qualified one cannot win.
+    `gates` is empty where nothing was judged; `outcomes` says beside each what its interval decides, where the protocol
+    decides by interval. `reference` is what its losses are counted against. `best` is the cheapest package that may
+    win. `late_ns` is the time beyond the deadline. `blocked` is why a qualified one cannot win.
     """
 
     key: str
@@ -45,6 +58,9 @@ class Standing(NamedTuple):
     best: Package | None
     late_ns: Fraction | None
     blocked: Blocked | None
+    reference: Configuration | None = None
+    outcomes: list[Outcome] = []
+    requirements: list[Requirement] = []
 
     @property
     def has_qualified(self) -> bool:
@@ -57,56 +73,75 @@ class Standing(NamedTuple):
 
     @property
     def worst_gate(self) -> GateVerdict | None:
-        """The first rule that was not met."""
-        return next((gate for gate in self.gates if not gate.has_passed), None)
+        """The first rule that was not met; of undecided and rejected ones, the first that was rejected."""
+        failed = [gate for gate in self.gates if not gate.has_passed]
+        rejected = [g for g, outcome in zip(self.gates, self.outcomes, strict=False) if outcome == "reject"]
+        return next(iter(rejected or failed), None)
+
+    @property
+    def can_be_explained(self) -> bool:
+        """What was loaded is as requested, read back, and its artefact is known by digest."""
+        found = self.configuration
+        return found is not None and bool(found.is_as_requested) and bool(found.has_artefact_digest)
+
+    @property
+    def has_reloaded(self) -> bool:
+        """It passed its check after a reload in a fresh process (mission C10)."""
+        found = self.configuration.reload if self.configuration is not None else None
+        return found is not None and found.has_passed
 
 
 class Selection(NamedTuple):
-    """The outcome. `ranked` are the ones that may win, best first; `equivalents` has two or more or none."""
+    """The outcome. `ranked` are the ones that may win, best first; `equivalents` has two or more or none.
+
+    preferred: of the equivalents the one that was reloaded and can be explained; `preference` says how many there are.
+    overridden: what a person chose instead, or all the same.
+    """
 
     standings: list[Standing]
     winner: Standing | None
     equivalents: list[Standing]
     ranked: list[Standing]
     no_winner: NoWinner | None
+    preferred: Standing | None = None
+    preference: Preferred | None = None
+    overridden: Standing | None = None
 
-
-def judged(gates: Gates, configuration: Configuration, reference: Configuration | None) -> list[GateVerdict]:
-    """Return the verdicts of repetition 1; empty where it was not completed or its reference is missing.
-
-    Documents that were not returned count as not accepted: N is what the protocol expects.
-    """
-    if configuration.accepted is None or (gates.max_lost_points is not None and reference is None):
-        return []
-    return judge_gates(
-        gates,
-        documents=configuration.expected_documents,
-        reference_accepted=reference.accepted or 0 if reference is not None else 0,
-        accepted=configuration.accepted,
-        subsets=configuration.subsets,
-    )
+    @property
+    def chosen(self) -> Standing | None:
+        """What is to be rented and confirmed: what a person chose, else the winner, else the preferred equivalent."""
+        return self.overridden or self.winner or self.preferred
 
 
 def select(
     gates: Gates, measured: Sequence[Configuration], reference: Configuration | None, campaign: Campaign | None
 ) -> Selection:
-    """Return where each configuration and each candidate stands, and the winner if there is one."""
-    joined = join(measured, campaign)
+    """Return where each configuration and each candidate stands, and the winner if there is one.
+
+    A function of plain values: nothing is read, so that changed inputs can be tried.
+    """
+    references = references_of(measured, reference)
     standings = [
-        _standing(gates, configuration, candidate, reference, campaign)
+        _standing(gates, configuration, candidate, references[configuration.key], reference, campaign)
         if configuration is not None
         else _unmeasured(candidate)
-        for configuration, candidate in joined
+        for configuration, candidate in join(measured, campaign)
     ]
-    if gates.decide_by == "interval":
-        return Selection(standings, None, [], [], "decides_by_interval")
     has_reference = reference is not None or gates.max_lost_points is None
-    return _chosen(standings, campaign, has_reference=has_reference)
+    chosen = _chosen(_equally_covered(standings), campaign, has_reference=has_reference)
+    return chosen._replace(overridden=_overridden(chosen.standings, campaign))
+
+
+def _overridden(standings: Sequence[Standing], campaign: Campaign | None) -> Standing | None:
+    if campaign is None or campaign.override is None:
+        return None
+    named = campaign.override.candidate
+    return next((s for s in standings if s.candidate is not None and s.candidate.id == named), None)
 
 
 def withheld(selection: Selection) -> Selection:
     """Return the selection with nobody preferred: its records are not what was written."""
-    return Selection(selection.standings, None, [], [], "records_changed")
+    return Selection(selection.standings, None, [], [], "records_changed", overridden=selection.overridden)
 
 
 def join(
@@ -147,32 +182,44 @@ def _standing(
     gates: Gates,
     configuration: Configuration,
     candidate: Candidate | None,
+    own_reference: Configuration | None,
     reference: Configuration | None,
     campaign: Campaign | None,
 ) -> Standing:
-    verdicts = judged(gates, configuration, reference)
+    counted_against = reference if configuration is reference or configuration is own_reference else own_reference
+    is_judged = keeps_to(gates, counted_against, reference)
+    verdicts = judged(gates, configuration, counted_against) if is_judged else []
     need = _need(configuration, campaign)
     offers = offered(candidate, configuration.machine, need, campaign)
     late = _late(need, campaign)
     standing = Standing(
         key=configuration.key, label=candidate.label if candidate else configuration.label,
         state=state_of(configuration, verdicts, gates), is_reference=configuration is reference,
-        configuration=configuration, candidate=candidate,
-        gates=verdicts, need=need, offered=offers, late_ns=late, blocked=None,
-        best=cheapest([p for o in offers for p in o.packages if p.is_valid]) if late is None else None,
+        configuration=configuration, candidate=candidate, gates=verdicts, need=need, offered=offers, late_ns=late,
+        blocked=None, best=None, reference=counted_against, outcomes=outcomes(gates, configuration, verdicts),
+        requirements=requirements(configuration, offers, campaign.objective) if campaign is not None else [],
     )  # fmt: skip
+    if campaign is None:
+        return standing
+    standing = standing._replace(best=_best(standing, campaign.objective))
     return standing._replace(blocked=_blocked(standing, campaign))
 
 
-def state_of(configuration: Configuration, verdicts: list[GateVerdict], gates: Gates) -> State:
-    """Return what the rules make of a configuration's first pass."""
-    if configuration.accepted is None:
-        return "failed"
-    if not configuration.is_complete:
-        return "rejected"
-    if not verdicts and (gates.max_lost_points is not None or gates.min_accepted_percent is not None or gates.subsets):
-        return "not_judged"
-    return "qualified" if all(verdict.has_passed for verdict in verdicts) else "rejected"
+def _best(standing: Standing, objective: Objective) -> Package | None:
+    """Return the cheapest package of the offers whose card holds what was measured; none beyond the deadline."""
+    configuration = standing.configuration
+    if standing.late_ns is not None or configuration is None:
+        return None
+    held = [
+        offer
+        for offer in usable(standing.offered)
+        if memory_requirement(configuration, offer.offer, objective).result == "met" or not _asks_memory(standing)
+    ]
+    return cheapest([package for offer in held for package in offer.packages if package.is_valid])
+
+
+def _asks_memory(standing: Standing) -> bool:
+    return any(requirement.kind == "headroom" for requirement in standing.requirements)
 
 
 def _need(configuration: Configuration, campaign: Campaign | None) -> Need | None:
@@ -192,23 +239,38 @@ def _late(need: Need | None, campaign: Campaign | None) -> Fraction | None:
     return beyond if beyond > 0 else None
 
 
-def _blocked(standing: Standing, campaign: Campaign | None) -> Blocked | None:
+def _blocked(standing: Standing, campaign: Campaign) -> Blocked | None:
     """Return why a measured configuration may not win, whatever the objective prefers."""
-    if campaign is None:
-        return None
-    if standing.candidate is None:
+    if standing.candidate is None or standing.configuration is None:
         return "no_candidate"
+    if is_impossible(standing.configuration):
+        return "impossible_peak"
+    for requirement in standing.requirements:
+        if requirement.result != "met":
+            return requirement.kind
     if standing.need is None:
         return "no_duration"
     if standing.late_ns is not None:
         return "deadline"
-    if standing.offered and standing.best is None:
-        return "mismatch" if all(o.blocked == "mismatch" for o in standing.offered) else "expired"
+    if (reason := offers_blocked(standing.offered)) is not None:
+        return reason
     if standing.best is None and campaign.objective.prefer == "cheapest":
         return "no_price"
     if campaign.objective.prefer == "most_headroom" and headroom_bytes(standing) is None:
         return "no_headroom"
     return None
+
+
+def _equally_covered(standings: list[Standing]) -> list[Standing]:
+    """Take out of the ranking whatever answered fewer documents than another: the two were not asked the same."""
+    free = [s for s in standings if s.has_qualified and s.blocked is None and s.candidate is not None]
+    most = max((s.configuration.answered or 0 for s in free if s.configuration is not None), default=0)
+    keys = {
+        s.key
+        for s in free
+        if s.configuration is not None and s.configuration.answered is not None and s.configuration.answered < most
+    }
+    return [s._replace(blocked="coverage") if s.key in keys else s for s in standings]
 
 
 def headroom_bytes(standing: Standing) -> int | None:
@@ -232,7 +294,7 @@ def merit(standing: Standing, campaign: Campaign) -> Fraction:
     match campaign.objective.prefer:
         case "cheapest":
             assert standing.best is not None
-            return Fraction(-standing.best.price.net.minor_units)
+            return Fraction(-standing.best.compared.net.minor_units)
         case "most_headroom":
             return Fraction(headroom_bytes(standing) or 0)
         case "fastest_corpus":
@@ -255,6 +317,8 @@ def _chosen(standings: list[Standing], campaign: Campaign | None, *, has_referen
     if not qualified:
         if all(standing.state in ("failed", "not_measured") for standing in standings):
             return none("none_measured")
+        if any(standing.state == "inconclusive" for standing in standings):
+            return none("undecided")
         return none("none_qualifies" if has_reference else "no_reference")
     if campaign is None:
         return none("no_campaign")
@@ -265,9 +329,12 @@ def _chosen(standings: list[Standing], campaign: Campaign | None, *, has_referen
     ranked = sorted(free, key=lambda standing: (-merits[standing.key], standing.key))
     best = merits[ranked[0].key]
     tied = [standing for standing in ranked if is_tied(merits[standing.key], best, campaign.objective)]
-    if len(tied) > 1:
-        return Selection(standings, None, tied, ranked, "equivalent")
-    return Selection(standings, ranked[0], [], ranked, None)
+    if len(tied) == 1:
+        return Selection(standings, ranked[0], [], ranked, None)
+    sound = [standing for standing in tied if standing.has_reloaded and standing.can_be_explained]
+    preferred = sound[0] if len(sound) == 1 else None
+    preference: Preferred = "one" if preferred is not None else "several" if sound else "none"
+    return Selection(standings, None, tied, ranked, "equivalent", preferred, preference)
 
 
 def _why_none(qualified: Sequence[Standing]) -> NoWinner:
@@ -275,8 +342,10 @@ def _why_none(qualified: Sequence[Standing]) -> NoWinner:
     blocked: Mapping[Blocked | None, int] = {s.blocked: 1 for s in qualified}
     if "deadline" in blocked:
         return "not_in_time"
-    if {"no_price", "expired", "mismatch"} & set(blocked):
+    if {"no_price", "expired", "mismatch", "incomplete", "arithmetic", "no_rate"} & set(blocked):
         return "not_priced"
+    if {"headroom", "first_token", "answer", "impossible_peak"} & set(blocked):
+        return "not_feasible"
     if {"no_headroom", "no_duration"} & set(blocked):
         return "not_comparable"
     return "no_candidate"

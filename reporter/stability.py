@@ -8,7 +8,8 @@ from collector.contract.protocol import Gates
 
 from .book import Book
 from .configurations import Configuration
-from .selection import Standing, judged
+from .judgement import judged
+from .selection import Standing
 
 
 class Unstable(NamedTuple):
@@ -24,14 +25,17 @@ def unstable_gates(
 ) -> list[Unstable]:
     """Return the rules that some repetition, of the configuration or of its reference, would judge otherwise."""
     found = []
-    references = _repetitions(book, reference) if reference else [None]
+    references: dict[str, list[Configuration]] = {}
     for standing in standings:
         if standing.configuration is None or not standing.gates:
             continue
+        own = standing.reference or reference
+        if own is not None and own.key not in references:
+            references[own.key] = _repetitions(book, own)
         again = [
             judged(gates, repeated, repeated_reference)
             for repeated in _repetitions(book, standing.configuration)
-            for repeated_reference in references
+            for repeated_reference in (references[own.key] if own is not None else [None])
         ]
         for place, gate in enumerate(standing.gates):
             if any(judgement[place].has_passed != gate.has_passed for judgement in again):

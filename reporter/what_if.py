@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import ceil
 
+from collector.contract.campaign import Campaign
 from collector.contract.judging.gates import GateVerdict
+from collector.contract.money import exact, minor_digits
 
 from .book import ref
 from .case import Case
 from .dossier import Sentence
-from .packages import documents_within
-from .price_tables import needed_figure, package_figure
+from .exchange import rate_of
+from .feasibility import Requirement
+from .gate_tables import gate_figure
+from .judgement import LOSS
+from .packages import Package, documents_within
+from .price_tables import bought, compared_figure, needed_figure, package_figure
+from .requirement_tables import requirement_figures, requirement_sentence
 from .selection import Standing, merit
-from .verdict_tables import gate_figure
+from .verdicts import missed, more_documents_figure
 from .wording import sentence
 
 MOST = 5
@@ -33,13 +42,12 @@ def _from_winner(case: Case, winner: Standing) -> Iterator[Sentence]:
     yield from _margin(case, winner)
     yield from _admitted(case)
     yield from _obstacles(case, [s for s in case.qualified if s.blocked is not None])
+    yield from _undecided(case)
     yield from _failures(case)
 
 
 def _without_winner(case: Case) -> Iterator[Sentence]:
     match case.selection.no_winner:
-        case "decides_by_interval":
-            yield sentence("change_interval")
         case "records_changed":
             yield sentence("change_records")
         case "no_campaign":
@@ -47,39 +55,66 @@ def _without_winner(case: Case) -> Iterator[Sentence]:
         case "equivalent":
             yield from _tie(case)
             yield from _runner_up_price(case)
+            if case.selection.preferred is None:
+                labels = ", ".join(standing.label for standing in case.selection.equivalents)
+                yield sentence("change_reload", labels=labels)
         case "no_reference":
             yield sentence("change_reference")
             yield from _failures(case)
-        case "none_qualifies":
+        case "none_qualifies" | "undecided":
+            yield from _undecided(case)
             for standing in sorted(case.measured, key=_documents_missing):
-                yield from _needs(case, standing)
+                if standing.state == "rejected":
+                    yield from _needs(case, standing)
             yield from _failures(case)
         case "no_candidate":
             for standing in case.qualified:
                 yield sentence("change_candidate", label=standing.label)
         case _:
             yield from _obstacles(case, case.qualified)
+            yield from _undecided(case)
             yield from _failures(case)
 
 
 def _runner_up_price(case: Case) -> Iterator[Sentence]:
-    """The price of one package at which the runner-up would cost less than the best: under P1 / n2, in whole units."""
+    """The price of one package at which the runner-up would cost less than the best, all else being equal.
+
+    Under (P1 - fees) / n2 in whole minor units of the runner-up's currency: what the best costs, less what the other
+    pays beside its packages, shared by its packages.
+    """
     if case.campaign is None or case.campaign.objective.prefer != "cheapest" or len(case.selection.ranked) < 2:
         return
     first, second = case.selection.ranked[:2]
     assert first.best is not None
     assert second.best is not None
     best, other = first.best, second.best
-    threshold = -(-best.price.net.minor_units // other.bought)
+    quantity = other.lines[0].quantity if other.days is None else Fraction(other.bought)
+    fees = other.price.net.minor_units - other.unit_net.minor_units * quantity
+    threshold = ceil((_in_currency_of(other, best, case.campaign) - max(fees, Fraction(0))) / quantity)
+    if threshold <= 0:
+        return
+    ending, units = bought(second, other)
+    counted = units["hours" if other.days is None else "packages"].removeprefix("#")
     name = case.book.derived(
-        [package_figure(first, best, "price_net"), package_figure(second, other, "package_count")],
+        [compared_figure(first, best), counted],
         figure_id=f"what_if/{second.key}/package_price", value=threshold, unit="minor_units",
-        currency=best.offer.currency, formula="price_net of the best / packages of this one, rounded up",
+        currency=other.offer.currency,
+        formula="(net price of the best, in this currency, - fees of this one) / packages or hours of this one, "
+        "rounded up",
     )  # fmt: skip
-    quoted = package_figure(second, other, "unit_net")
-    yield sentence(
-        "change_price", days=str(other.days), label=second.label, price=ref(name), quoted=ref(quoted)
-    )  # fmt: skip
+    days = {} if other.days is None else {"days": str(other.days)}
+    quoted = ref(package_figure(second, other, "unit_net"))
+    yield sentence("change_price" + ending, label=second.label, price=ref(name), quoted=quoted, **days)
+
+
+def _in_currency_of(other: Package, best: Package, campaign: Campaign) -> Fraction:
+    """Return the net price of the best in minor units of the other's currency."""
+    amount = Fraction(best.compared.net.minor_units)
+    wanted, currency = best.compared.net.currency, other.offer.currency
+    rate = rate_of(campaign, currency)
+    if currency == wanted or rate is None:
+        return amount
+    return amount / exact(rate.rate) * Fraction(10) ** (minor_digits(currency) - minor_digits(wanted))
 
 
 def _volume(case: Case, winner: Standing) -> Iterator[Sentence]:
@@ -97,7 +132,7 @@ def _volume(case: Case, winner: Standing) -> Iterator[Sentence]:
 
 def margin(gate: GateVerdict) -> int:
     """Return by how many documents a rule is met; negative where it is not."""
-    return gate.limit - gate.counted if gate.rule == "max_lost_points" else gate.counted - gate.limit
+    return gate.limit - gate.counted if gate.rule == LOSS else gate.counted - gate.limit
 
 
 def _margin(case: Case, winner: Standing) -> Iterator[Sentence]:
@@ -106,7 +141,7 @@ def _margin(case: Case, winner: Standing) -> Iterator[Sentence]:
         return
     gate = min(winner.gates, key=margin)
     name = _documents(case, winner, gate, margin(gate) + 1, "to_reject", "documents until the rule is not met")
-    if gate.rule == "max_lost_points":
+    if gate.rule == LOSS:
         yield sentence("change_margin_lost", documents=ref(name), label=winner.label)
     elif gate.subset:
         yield sentence("change_margin_subset", documents=ref(name), label=winner.label, subset=gate.subset)
@@ -131,7 +166,7 @@ def _admitted(case: Case) -> Iterator[Sentence]:
     """The nearest configuration that only the rule on the loss rejects, and the rule that would admit it."""
     for standing in sorted(case.measured, key=_documents_missing):
         failed = [gate for gate in standing.gates if not gate.has_passed]
-        if standing.state == "rejected" and len(failed) == 1 and failed[0].rule == "max_lost_points":
+        if standing.state == "rejected" and len(failed) == 1 and failed[0].rule == LOSS and margin(failed[0]) < 0:
             yield _admits(standing, failed[0])
             return
 
@@ -144,35 +179,116 @@ def _admits(standing: Standing, gate: GateVerdict) -> Sentence:
 
 
 def _needs(case: Case, standing: Standing) -> Iterator[Sentence]:
-    """What one rejected configuration lacks, rule by rule."""
-    failed = [gate for gate in standing.gates if not gate.has_passed]
-    if len(failed) == 1 and failed[0].rule == "max_lost_points":
+    """What one rejected configuration lacks, in one sentence: a document accepted more counts for every rule."""
+    failed = [gate for gate in standing.gates if not gate.has_passed and margin(gate) < 0]
+    subsets = [gate for gate in failed if gate.subset]
+    if not failed:
+        return
+    if len(failed) == 1 and failed[0].rule == LOSS:
         yield _admits(standing, failed[0])
-    for gate in failed:
-        name = ref(_documents(case, standing, gate, -margin(gate), "missing", "documents until the rule is met"))
-        if gate.rule == "max_lost_points":
-            yield sentence("change_needs_loss", documents=name, label=standing.label)
-        elif gate.subset:
-            yield sentence("change_needs_subset", documents=name, label=standing.label, subset=gate.subset)
+    elif len(failed) == 1:
+        yield _needs_one(case, standing, failed[0])
+    elif not subsets:
+        yield _needs_one(case, standing, min(failed, key=margin))
+    elif len(subsets) == 1:
+        yield _needs_all(case, standing, failed, subsets[0])
+    else:
+        for gate in failed:
+            yield _needs_one(case, standing, gate)
+
+
+def _needs_one(case: Case, standing: Standing, gate: GateVerdict) -> Sentence:
+    name = ref(_documents(case, standing, gate, -margin(gate), "missing", "documents until the rule is met"))
+    if gate.rule == LOSS:
+        return sentence("change_needs_loss", documents=name, label=standing.label)
+    if gate.subset:
+        return sentence("change_needs_subset", documents=name, label=standing.label, subset=gate.subset)
+    return sentence("change_needs_accepted", documents=name, label=standing.label)
+
+
+def _needs_all(case: Case, standing: Standing, failed: Sequence[GateVerdict], of_subset: GateVerdict) -> Sentence:
+    """The documents that meet all rules at once: those of the subset are among them."""
+    in_subset = _documents(case, standing, of_subset, -margin(of_subset), "missing", "documents until the rule is met")
+    every = max(-margin(gate) for gate in failed)
+    inputs = [gate_figure(standing.key, gate, column) for gate in failed for column in ("counted", "limit")]
+    name = case.book.derived(
+        inputs, figure_id=f"what_if/{standing.key}~all/missing", value=every, unit="documents",
+        formula="most documents that one of the rules lacks",
+    )  # fmt: skip
+    return sentence(
+        "change_needs_all", documents=ref(name), of_subset=ref(in_subset), subset=of_subset.subset or "",
+        label=standing.label,
+    )  # fmt: skip
+
+
+def _undecided(case: Case) -> Iterator[Sentence]:
+    """How many more documents could decide what the interval leaves open."""
+    for standing in case.measured:
+        gate = standing.worst_gate
+        if standing.state != "inconclusive" or gate is None:
+            continue
+        more = more_documents_figure(case.book, standing)
+        if more is not None:
+            yield sentence("change_documents_decide", documents=ref(more), label=standing.label)
         else:
-            yield sentence("change_needs_accepted", documents=name, label=standing.label)
+            yield sentence("change_undecided", label=standing.label, rule=gate.subset or "@" + gate.rule)
 
 
-def _obstacles(case: Case, standings: list[Standing]) -> Iterator[Sentence]:
+def _obstacles(case: Case, standings: Sequence[Standing]) -> Iterator[Sentence]:
     """What keeps those that meet the rules from winning."""
     for standing in standings:
+        label = standing.label
         match standing.blocked:
             case "deadline":
-                yield sentence("change_deadline", hours=ref(needed_figure(standing)), label=standing.label)
+                yield sentence("change_deadline", hours=ref(needed_figure(standing)), label=label)
             case "mismatch":
-                yield sentence("change_offer_machine", label=standing.label)
+                yield sentence("change_offer_machine", label=label)
             case "no_price" | "expired":
                 assert case.campaign is not None
-                yield sentence(
-                    "change_price_given", date="~" + case.campaign.as_of.isoformat(), label=standing.label
-                )  # fmt: skip
+                yield sentence("change_price_given", date="~" + case.campaign.as_of.isoformat(), label=label)
+            case "incomplete" | "arithmetic" | "no_rate":
+                yield sentence("change_offer_whole", label=label)
+            case "headroom" | "first_token" | "answer":
+                yield from _requirement(case, standing)
+            case "impossible_peak" | "coverage":
+                yield sentence(f"change_{standing.blocked}", label=label)
             case _:
                 pass
+
+
+def _requirement(case: Case, standing: Standing) -> Iterator[Sentence]:
+    requirement = missed(standing)
+    assert requirement is not None
+    assert case.campaign is not None
+    label = standing.label
+    if requirement.kind == "headroom":
+        if requirement.result == "not_shown":
+            return
+        yield _larger_card(case, standing, requirement)
+    elif requirement.result == "not_shown":
+        yield sentence(
+            "change_more_requests", label=label, needed=str(requirement.needed_requests),
+            percentile=str(requirement.percentile),
+        )  # fmt: skip
+    else:
+        key = f"change_{requirement.kind}"
+        yield requirement_sentence(case.book, standing, requirement, case.campaign, key=key, label=label)
+
+
+def _larger_card(case: Case, standing: Standing, requirement: Requirement) -> Sentence:
+    """The memory of a card on which the same peak leaves enough free: peak / (1 - share)."""
+    assert case.campaign is not None
+    figures = requirement_figures(case.book, standing, requirement, case.campaign)
+    share = exact(case.campaign.objective.min_headroom_percent or "0") / 100
+    assert requirement.capacity is not None
+    assert requirement.measured is not None
+    peak = requirement.capacity - requirement.measured
+    name = case.book.derived(
+        [figures["peak"]], figure_id=f"what_if/{standing.key}/card_bytes", unit="bytes",
+        value=ceil(peak / (1 - share)) if share < 1 else None, formula="peak_bytes / (1 - share that stays free)",
+        missing_reason="not_defined",
+    )  # fmt: skip
+    return sentence("change_headroom", label=standing.label, capacity=ref(name), peak=ref(figures["peak"]))
 
 
 def _failures(case: Case) -> Iterator[Sentence]:

@@ -14,6 +14,7 @@ from .allocation_wording import ALLOCATION
 from .cost_wording import COST
 from .dossier import Sentence
 from .messages import Wording, say, say_counted
+from .selection_wording import SELECTION, SELECTION_WORDS
 from .sensitivity_wording import SENSITIVITY
 from .series_wording import BATCHES, WEIGHTS
 from .statistics_wording import STATISTICS
@@ -122,9 +123,6 @@ RECOMMENDATIONS = {
         "None is recommended: {files} record files were changed or damaged after they were written.",
         by="files",
     ),
-    "recommend_none_interval": say(
-        "No winner is declared: the protocol decides by interval, which this version cannot do yet."
-    ),
 }
 
 REASONS = {
@@ -163,7 +161,6 @@ REASONS = {
         by="failed",
     ),
     "reason_objective": say("The objective is {criterion}; what lies within {tie} of the best counts as equivalent."),
-    "reason_tie_prefer": say("Between equivalents, prefer the one that can be reloaded and explained."),
     "reason_no_speed_preference": say("Speed, bit width and memory alone are no order of preference."),
 }
 
@@ -333,7 +330,6 @@ WOULD_CHANGE = {
     "change_reference": say("A completed run of the reference."),
     "change_test_documents": say("New test documents in a new protocol, and a choice that they confirm."),
     "change_records": say("The record files as they were written, in place of the changed ones."),
-    "change_interval": say('A protocol that decides by rule (decide_by = "rule"), frozen anew.'),
 }
 
 LIMITS = {
@@ -419,7 +415,6 @@ NOTICES = {
     "notice_not_stable": say("Not stable: {label} passes or fails the rule on {rule} depending on the repetition."),
     "notice_disturbed": say("{label}: others used the machine while it was measured; its times may be too long."),
     "notice_unsteady": say("{label}: speed had not settled while measuring."),
-    "notice_interval": say("The protocol asks for a decision by interval; this version cannot make it and makes none."),
     "notice_plans": say_counted(
         "One plan is pooled here.", "{plans} plans of one protocol are pooled here.", by="plans"
     ),
@@ -521,7 +516,7 @@ SENTENCES: dict[str, Wording] = {
     **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
     **LOOKS, **CONFIRMATIONS,
     **COST,
-    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS, **STATISTICS, **ALLOCATION, **SENSITIVITY,
+    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS, **STATISTICS, **ALLOCATION, **SELECTION, **SENSITIVITY,
 }  # fmt: skip
 
 WORDS: dict[str, Wording] = {
@@ -590,5 +585,6 @@ WORDS: dict[str, Wording] = {
     "rejected_trials": say("rejected trials"),
     "restarts": say("restarts"),
     "export": say("export"),
+    **SELECTION_WORDS,
 }
 """Vocabulary words that appear as parameters with `@`."""

@@ -265,10 +265,8 @@ def test_a_protocol_that_nothing_meets_ends_in_a_dossier_that_says_what_would_ch
         "None is recommended: of 2 measured configurations, none meets every rule."
     )
     assert [said(dossier, sentence) for sentence in dossier.decision.would_change] == [
-        "2 more accepted documents, and fp32 meets the rule for all documents.",
-        "1 more accepted document in critical, and fp32 meets that rule.",
-        "3 more accepted documents, and bf16 meets the rule for all documents.",
-        "1 more accepted document in critical, and bf16 meets that rule.",
+        "2 more accepted documents, 1 of them in critical, and fp32 meets every rule.",
+        "3 more accepted documents, 1 of them in critical, and bf16 meets every rule.",
     ]
     assert verdicts(dossier, said) == {
         "fp32": "reference; fails its own rules: 21 accepted, 23 needed",
@@ -332,13 +330,34 @@ def test_other_objectives_rank_by_their_own_quantity(
     assert behind in verdicts(dossier, said)["CPU bf16"]
 
 
-def test_a_rule_by_interval_declares_nobody(tmp_path: Path, campaign_records: Kit, campaign_text: Any) -> None:
+def test_a_rule_by_interval_leaves_few_documents_undecided_and_says_how_many_more(
+    tmp_path: Path, campaign_records: Kit, campaign_text: Any, said: Say
+) -> None:
     runs = campaign_records(tmp_path / "runs", gates=Gates(max_lost_points="5", decide_by="interval")).runs
-    text = campaign_text.candidate("bf16", "bf16", "cpu").offer("cpu", {3: "100.00"})
+    text = campaign_text.candidate("bf16", "bf16", "cpu").candidate("fp32", "fp32").offer("cpu", {3: "100.00"})
     dossier = build_dossier([runs], text.write())
+    assert statuses(dossier) == {"fp32": "reference", "bf16": "undecided"}
+    assert verdicts(dossier, said)["bf16"] == (
+        "undecided: 1 lost of 24, 1 allowed; about 369 more documents would decide"
+    )
+    gate = next(row for row in dossier.tables["gates"].rows if row.labels["label"] == "bf16")
+    assert gate.labels["result"] == "undecided"
     assert not dossier.decision.has_winner
-    assert dossier.decision.recommendation.key == "recommend_none_interval"
-    assert "notice_interval" in [notice.key for notice in dossier.notices]
+
+
+def test_a_rule_by_interval_is_met_where_the_interval_lies_above_the_margin(
+    tmp_path: Path, campaign_records: Kit, campaign_text: Any, said: Say
+) -> None:
+    kit = campaign_records
+    wanted = Gates(max_lost_points="5", decide_by="interval")
+    variants = [kit.variant(name="fp32", outcomes={3: "wrong"}), kit.variant(name="bf16", outcomes={3: "wrong"})]
+    worse = kit.variant(name="worse", outcomes=dict.fromkeys(range(40), "wrong"))
+    runs = kit(tmp_path / "runs", documents=120, variants=[*variants, worse], gates=wanted).runs
+    text = campaign_text.candidate("bf16", "bf16", "cpu").candidate("worse", "worse", "cpu")
+    dossier = build_dossier([runs], text.offer("cpu", {3: "100.00"}).write(documents=120))
+    found = statuses(dossier)
+    assert (found["bf16"], found["worse"]) == ("recommended", "rejected")
+    assert verdicts(dossier, said)["worse"] == "rejected: 39 lost, 6 allowed"
 
 
 def test_a_gate_that_the_other_pass_of_the_reference_would_flip_is_not_stable(
