@@ -100,7 +100,8 @@ def _candidate(book: Book, status: Status, standing: Standing, selection: Select
     if best is not None and standing.has_qualified:
         labels["package_days"] = str(best.days or "")
         cells["package_price"] = package_figure(standing, best, "price_net")
-        cells["package_count"] = package_figure(standing, best, "package_count")
+        if best.days is not None:
+            cells["package_count"] = package_figure(standing, best, "package_count")
     return row(standing.key, labels, cells, verdict(book, standing, selection, campaign))
 
 
