@@ -195,7 +195,11 @@ def _each(book: Book, found: Accounts, every: Sequence[Allocated]) -> list[Row]:
                 )
                 for target in _lines(found, *every)
             }  # fmt: skip
-            amounts["together"] = f"reconciliation/{name}~{currency}/allocated"
+            amounts["together"] = book.derived(
+                inputs, figure_id=f"conventions/{name}~together~{currency}/amount", unit="minor_units",
+                currency=currency, formula=f"sum of what each bears, {name}",
+                value=sum(amount.minor_units for (code, _), amount in totals.items() if code == currency),
+            )  # fmt: skip
             labels = {
                 "method": name, "convention": allocated.convention, "idle": allocated.idle, "currency": currency
             }  # fmt: skip

@@ -95,7 +95,7 @@ def _rental(book: Book, found: Accounts, rental: Rental) -> Iterator[Row]:
     prefix = f"utilisation/{rental.id}"
     paid = book.add(
         Figure(
-            figure_id=f"{prefix}/rented_hours", value=hours(time.paid_ns), unit="hours", basis="quoted",
+            figure_id=f"{prefix}/rented_hours", value=hours(time.paid_ns), unit="hours", basis=offer.basis,
             is_derived=True, formula=f"(to - from) x {cards} devices",
         )
     )  # fmt: skip
