@@ -202,7 +202,7 @@ def test_every_first_repetition_comes_before_any_second_one_and_batches_come_las
         ({"quantization": "bnb_nf4"}, {"cache": "static", "dtype": "bfloat16"}, "several"),
     ],
 )
-def test_d02_the_dtype_is_compute_where_a_method_stores_the_weights_and_weights_where_none_does(
+def test_the_dtype_is_compute_where_a_method_stores_the_weights_and_weights_where_none_does(
     reference: dict[str, Any], changes: dict[str, Any], factor: str
 ) -> None:
     """The same method computing in another dtype differs in compute alone; another method and dtype in several."""

@@ -52,7 +52,7 @@ def asked_again(records: list[Record], pass_id: str) -> list[str]:
     ]
 
 
-def test_c10_each_variant_is_loaded_again_and_asked_its_first_eight_documents_again(
+def test_each_variant_is_loaded_again_and_asked_its_first_eight_documents_again(
     make_trial: Callable[..., Any], in_process: Callable[..., Any], records_of: Callable[[Path], list[Record]]
 ) -> None:
     trial = make_trial(SCRIPT, documents=11)
@@ -83,7 +83,7 @@ def test_a_reload_check_comes_after_every_pass_and_is_no_pass_itself(
     assert [(end.try_count, list(end.phase_ns)) for end in ends] == [(3, ["load", "warmup", "measure"])] * 3
 
 
-def test_c10_an_answer_that_differs_after_a_reload_is_named(
+def test_an_answer_that_differs_after_a_reload_is_named(
     make_trial: Callable[..., Any], in_process: Callable[..., Any], records_of: Callable[[Path], list[Record]]
 ) -> None:
     report = in_process(make_trial({**SCRIPT, "passes": [OTHERWISE]}))
@@ -94,7 +94,7 @@ def test_c10_an_answer_that_differs_after_a_reload_is_named(
     assert not report.has_failed_reload
 
 
-def test_c10_a_reload_that_fails_is_a_failure_of_the_variant_and_is_not_tried_again(
+def test_a_reload_that_fails_is_a_failure_of_the_variant_and_is_not_tried_again(
     make_trial: Callable[..., Any],
     in_process: Callable[..., Any],
     records_of: Callable[[Path], list[Record]],
@@ -183,7 +183,7 @@ def test_a_variant_that_ran_only_in_batches_is_asked_whole_batches_again(
         {"dtype_bytes": {"torch.float16": 4}}, {"weight_storage": "float16"}, {"model_revision": "1" * 40},
     ],
 )  # fmt: skip
-def test_c10_another_file_weight_or_tokenizer_is_another_artefact(changes: dict[str, Any]) -> None:
+def test_another_file_weight_or_tokenizer_is_another_artefact(changes: dict[str, Any]) -> None:
     before = Variant(
         variant_id="a" * 16, pass_id="b" * 16, variant_name="v", observed_at="loaded", model_id="m", requested={},
         observed={"threads": "1"}, cache_kind="dynamic", weight_bytes=4, file_digests={"model.safetensors": "a" * 64},

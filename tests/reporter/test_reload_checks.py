@@ -72,7 +72,7 @@ def runs(tmp_path: Path, campaign_records: Any) -> Path:
     return Path(written.runs)
 
 
-def test_c10_each_reload_check_is_a_row_of_its_configuration(runs: Path) -> None:
+def test_each_reload_check_is_a_row_of_its_configuration(runs: Path) -> None:
     found = evidence(runs)
     rows = found.tables["reload_checks"].rows
     assert [(row.labels["variant"], row.labels["outcome"], row.labels["is_same_artefact"]) for row in rows] == [
@@ -102,7 +102,7 @@ def test_a_reload_check_changes_no_measured_figure(
     assert check([runs]).findings == []
 
 
-def test_c10_a_failed_reload_stays_in_the_table_without_numbers_and_its_pass_stays_complete(
+def test_a_failed_reload_stays_in_the_table_without_numbers_and_its_pass_stays_complete(
     tmp_path: Path, campaign_records: Any
 ) -> None:
     written = campaign_records(tmp_path / "runs")
@@ -134,7 +134,7 @@ def test_the_last_check_of_a_configuration_counts(tmp_path: Path, campaign_recor
     assert len(found.tables["failures"].rows) == 1, "the failed one stays a failure"
 
 
-def test_g1_the_pages_show_the_checks_and_no_longer_call_them_untested(
+def test_the_pages_show_the_checks_and_no_longer_call_them_untested(
     decide: Any, campaign_text: Any, tmp_path: Path
 ) -> None:
     def write(kit: Any, folder: Path) -> None:
@@ -150,7 +150,7 @@ def test_g1_the_pages_show_the_checks_and_no_longer_call_them_untested(
     assert "Checks after a reload" not in without
 
 
-def test_c10_a_variant_loaded_from_other_files_in_another_run_is_found(
+def test_a_variant_loaded_from_other_files_in_another_run_is_found(
     tmp_path: Path, campaign_records: Any
 ) -> None:  # fmt: skip
     kit = campaign_records
