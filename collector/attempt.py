@@ -19,6 +19,7 @@ from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, Pha
 from collector.journal import Journal
 from collector.judgement import Judging, built_in_verdict, score_record
 from collector.missing import explained
+from collector.scorers import Asked
 from collector.worker_faults import cause_of_exit
 from collector.worker_notes import NoteTaker, storable
 from collector.workers import Worker, WorkerBabble, WorkerFactory, WorkerSilent, WorkerStopped
@@ -95,6 +96,7 @@ class Attempt:
         self._tries = self._completed = self._failed = self._tokens = self._warmups = 0
         self._finished: Finished | None = None
         self._unwritten = 0
+        self._unjudged: list[Asked] = []
 
     def run(self) -> Ending:
         """Return how the pass ended; its `pass_end`, and a `failure` where it failed, are on the disk."""
@@ -103,11 +105,14 @@ class Attempt:
         oom_kills = host.oom_kill_count(host.Files())
         self._deadline_ns = began_ns + _nanoseconds(self._limits.load_s)
         outcome, fault = self._worked(oom_kills)
+        pass_ns = around.clock.monotonic_ns() - began_ns
         for telemetry in around.monitor.end(self._job.pass_id):  # of a phase that did not end
             around.journal.append(telemetry)
         if fault is not None:
             self._record_failure(fault)
-        around.journal.append(self._pass_end(outcome, around.clock.monotonic_ns() - began_ns))
+        if outcome != "interrupted":
+            self._ask_scorer()
+        around.journal.append(self._pass_end(outcome, pass_ns))
         around.journal.flush()
         return Ending(outcome, fault.cause if fault else None, self._phase if fault else None)
 
@@ -177,7 +182,10 @@ class Attempt:
                 self._texts(texts)
                 self._around.journal.append(request)
                 self._count(request)
-                self._score(request, answer_text)
+                if self._around.judging.scorer is None:
+                    self._score(request, answer_text)
+                else:
+                    self._unjudged.append(Asked(request, answer_text))
                 self._around.watcher.answered(request.document_id)
             case _:
                 raise TypeError(f"unexpected event {type(event).__name__}")
@@ -197,6 +205,32 @@ class Attempt:
             self._record_failure(_Fault("format", type(fault).__name__, None, str(fault)), request.document_id)
             return
         self._around.journal.append(score_record(judging, request, verdict))
+
+    def _ask_scorer(self) -> None:
+        """Let the user's scorer judge the pass, now that no worker runs: a slow one distorts no measured time."""
+        judging, journal = self._around.judging, self._around.journal
+        if judging.scorer is None or not self._unjudged:
+            return
+        journal.flush()  # a scorer that takes the machine down takes no answer with it
+        judged = judging.scorer.judge(self._unjudged, judging.documents)
+        for asked in self._unjudged:
+            document_id = asked.request.document_id
+            if (verdict := judged.verdicts.get(document_id)) is not None:
+                journal.append(score_record(judging, asked.request, verdict))
+            else:
+                fault = _Fault("scorer", None, judged.exit_code or None, judged.faults[document_id])
+                self._record_failure(fault, document_id)
+        for line in judged.stray:
+            self._notes.note("scorer_output", line)
+        for event in self._notes.take(self._job.pass_id, self._phase, self._around.salt):
+            self._texts(event.texts)
+            journal.append(event.record)
+        if judged.faults:
+            first = next(iter(judged.faults.values())).splitlines()[0]
+            self._around.watcher.notice(
+                f"the scorer judged {len(judged.verdicts)} of {len(self._unjudged)} answers ({first}); the others have "
+                "no score: mend the scorer and judge this run again with `collector score`"
+            )
 
     def _silence_deadline_ns(self) -> int:
         """The end of the phase's limit; sooner while requests run, where twice a request's limit without any event

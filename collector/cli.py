@@ -39,6 +39,11 @@ def main() -> None:
     """
 
 
+_allow_commands = click.option(
+    "--allow-commands", is_flag=True, help="Let the protocol's own scorer run: a command or a Python function."
+)
+
+
 @main.command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
@@ -222,9 +227,16 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
 @click.option(
     "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
 )
+@_allow_commands
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def plan(
-    protocol: Path, pilot: int | None, out: Path | None, device: str, campaign: Path | None, as_json: bool
+    protocol: Path,
+    pilot: int | None,
+    out: Path | None,
+    device: str,
+    campaign: Path | None,
+    allow_commands: bool,
+    as_json: bool,
 ) -> None:
     """Say what `collector run` will do with a frozen PROTOCOL and in which order, and what it will take.
 
@@ -249,6 +261,7 @@ def plan(
         files, is_stopped = run_files(out) if out is not None and pilot is None else [], False
         if pilot is not None:
             options = pilot_options(frozen.lock, pilot, device, source_commit())
+            options = options._replace(allow_commands=allow_commands)
             measured, is_stopped = _ran(frozen, options, out or Path(temporary))
             files = [measured.path]
         report = plan_report(
@@ -416,6 +429,7 @@ def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
     "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
 )
 @click.option("--rental", default=None, metavar="ID", help="The campaign's rental that pays for this run.")
+@_allow_commands
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option("--acknowledged", type=click.Path(path_type=Path), default=None, hidden=True)
 def run(
@@ -428,6 +442,7 @@ def run(
     device: str,
     campaign: Path | None,
     rental: str | None,
+    allow_commands: bool,
     as_json: bool,
     acknowledged: Path | None,
 ) -> None:
@@ -450,7 +465,7 @@ def run(
         )
     options = RunOptions(
         device=device, only=variants, only_series=series, is_resuming=resume, stop_after_s=stop_after,
-        commit=source_commit(),
+        allow_commands=allow_commands, commit=source_commit(),
     )  # fmt: skip
     options = _with_rental(options, frozen, protocol, campaign, rental, out)
     _measure(frozen, options, out, as_json=as_json, acknowledged=acknowledged)
@@ -469,6 +484,7 @@ def run(
     "--campaign", type=click.Path(path_type=Path), default=None, help="Default: campaign.toml beside PROTOCOL."
 )
 @click.option("--rental", default=None, metavar="ID", help="The campaign's rental that pays for this run.")
+@_allow_commands
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def confirm(
     protocol: Path,
@@ -479,6 +495,7 @@ def confirm(
     device: str,
     campaign: Path | None,
     rental: str | None,
+    allow_commands: bool,
     as_json: bool,
 ) -> None:
     """Put the choice to the test documents of a frozen PROTOCOL: the reference and the chosen configuration, once.
@@ -505,7 +522,8 @@ def confirm(
         click.echo(f"warning: {warning}", err=True)
     options = RunOptions(
         stage="test", device=device, configurations=look.configurations, reference_runs=REFERENCE_RUNS,
-        opening=look.opening, is_resuming=resume, stop_after_s=stop_after, commit=source_commit(),
+        opening=look.opening, is_resuming=resume, stop_after_s=stop_after,
+        allow_commands=allow_commands, commit=source_commit(),
     )  # fmt: skip
     options = _with_rental(options, frozen, protocol, campaign, rental, out)
     _measure(frozen, options, out, as_json=as_json)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from collector.contract.errors import DossierError
 from collector.contract.judging import SCORER_DIGESTS, Given, Rules, Verdict, judge_document
 from collector.contract.protocol import DocumentLine, Lock, rule_digest
 from collector.contract.records import Request, Score
 from collector.freeze import FrozenProtocol
 from collector.missing import explained
+from collector.scorers import UserScorer
 
 
 class Judging(NamedTuple):
@@ -19,16 +22,42 @@ class Judging(NamedTuple):
     documents: Mapping[str, DocumentLine]
     rule_digest: str
     scorer_digest: str
+    scorer: UserScorer | None = None
+    """Judges a whole pass once it is over; null where the kind's own rules judge each answer as it comes."""
 
 
 def judging_of(frozen: FrozenProtocol) -> Judging:
-    """Return what a frozen protocol judges by."""
+    """Return what a frozen protocol judges by; whether its scorer may be called is `require_allowed`'s business."""
     trial = frozen.lock.trial
     return Judging(
         rules=Rules(trial.task_kind, trial.fields, trial.ranking),
         documents={document.id: document for document in frozen.documents},
         rule_digest=rule_digest(trial),
         scorer_digest=scorer_digest_of(frozen.lock),
+        scorer=_user_scorer(frozen),
+    )
+
+
+def _user_scorer(frozen: FrozenProtocol) -> UserScorer | None:
+    scorer, locked = frozen.protocol.task.scorer, frozen.lock.trial.scorer
+    if scorer is None or locked is None:
+        return None
+    return UserScorer(scorer, files_sha256=locked.files_sha256, base_dir=frozen.base_dir.resolve())
+
+
+def require_allowed(frozen: FrozenProtocol, *, allow_commands: bool) -> None:
+    """Raise DossierError where the protocol names code to run that was not allowed on the command line.
+
+    A Python entry point is code like any command: whoever runs a protocol from elsewhere shall have read it.
+    """
+    scorer = frozen.protocol.task.scorer
+    if scorer is None or allow_commands:
+        return
+    what = f"the function {scorer.entry_point}" if scorer.entry_point else f"the command {shlex.join(scorer.command)}"
+    raise DossierError(
+        f"answers are judged by {what} of the protocol's folder ({', '.join(scorer.files)}), which runs only where it "
+        "is allowed; nothing was run",
+        next_step="read these files, then give --allow-commands",
     )
 
 

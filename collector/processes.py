@@ -1,4 +1,4 @@
-"""The one module that starts processes: a worker in its own session, and git for the collector's commit."""
+"""The one module that starts processes: a worker or a command in its own session, git for the collector's commit."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 
@@ -151,6 +151,38 @@ class ProcessWorker:
             for line in stream:
                 self._queue.put(line)
         self._queue.put(None)
+
+
+class CommandEnd(NamedTuple):
+    """How a command ended. exit_code: null where it reached its time limit; negative for a signal."""
+
+    exit_code: int | None
+    output: bytes
+    errors: bytes
+
+
+def run_command(command: Sequence[str], *, cwd: Path, sent: bytes, timeout_s: float) -> CommandEnd:
+    """Run a command in a session of its own with `sent` as its input, and end it and all that it started.
+
+    Raises OSError where it cannot be started.
+    """
+    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        stdin.write(sent)
+        stdin.seek(0)
+        process = subprocess.Popen(
+            command, cwd=cwd, stdin=stdin, stdout=output, stderr=errors, start_new_session=True
+        )  # fmt: skip
+        exit_code: int | None = None
+        try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                exit_code = process.wait(timeout_s)
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        output.seek(0)
+        errors.seek(max(0, errors.seek(0, os.SEEK_END) - _LAST_WORDS_BYTES))
+        return CommandEnd(exit_code, output.read(), errors.read())
 
 
 def source_commit(package: Path | None = None) -> str | None:

@@ -29,7 +29,7 @@ from collector.environment import Detected, require_device, resolve_device
 from collector.events import PassJob
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
-from collector.judgement import judging_of
+from collector.judgement import judging_of, require_allowed
 from collector.judging_rules import require_scorable
 from collector.machine import Machine
 from collector.plan import (
@@ -61,6 +61,7 @@ class RunOptions(NamedTuple):
     is_reloading: whether artefacts are loaded again at the end, where the plan wants it.
     rental_id: the rental of the campaign that this machine is paid by, or null.
     stop_after_s: seconds after which the run stops, or null.
+    allow_commands: whether code that the protocol names (its scorer) may run.
     commit: the collector's own commit, where it runs from a checkout.
     """
 
@@ -77,6 +78,7 @@ class RunOptions(NamedTuple):
     rental_id: str | None = None
     is_resuming: bool = False
     stop_after_s: float | None = None
+    allow_commands: bool = False
     commit: str | None = None
 
 
@@ -123,6 +125,7 @@ class Run:
         self._on_acknowledged = on_acknowledged
         self._began_ns = clock.monotonic_ns()
         self._documents = {document.id: document for document in frozen.documents}
+        self._judging = judging_of(frozen)
         self._is_reloading = options.is_reloading and self._lock.plan.plan.reload_check
         self._device = resolve_device(options.device, self._lock.plan.engine.name)
 
@@ -169,6 +172,7 @@ class Run:
 
     def _check(self) -> None:
         require_scorable(self._lock.trial)
+        require_allowed(self._frozen, allow_commands=self._options.allow_commands)
         require_device(self._device, self._lock.plan.engine.name)
         names = [variant.name for variant in self._lock.plan.variants]
         for name in self._options.only:
@@ -180,6 +184,8 @@ class Run:
                 f"the protocol has no documents with role {role}",
                 next_step=f'give the documents to measure role "{role}" and freeze again',
             )
+        if (scorer := self._judging.scorer) is not None:
+            scorer.require_working()
 
     def _open(self, out_dir: Path, detected: Detected) -> tuple[Journal, Progress]:
         if self._options.is_resuming:
@@ -253,7 +259,7 @@ class Run:
             monitor=self._machine.monitor(detected.devices, self._clock),
             clock=self._clock,
             watcher=self._watcher,
-            judging=judging_of(self._frozen),
+            judging=self._judging,
             salt=self._frozen.salt,
             is_stopping=lambda: self._stop_reason() is not None,
         )

@@ -195,10 +195,10 @@ def test_what_libraries_print_is_kept_once_per_text_and_never_reaches_the_events
 def test_an_answer_that_cannot_be_judged_ends_no_run(
     make_trial: Callable[..., Any], records_of: Callable[[Path], list[Record]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(**_: object) -> None:
+    def broken(*_: object) -> None:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("collector.attempt.judge", broken)
+    monkeypatch.setattr("collector.attempt.built_in_verdict", broken)
     report = make_trial({}, documents=2).run()
     failures = [record for record in records_of(report.path) if isinstance(record, Failure)]
     assert {(f.failure_scope, f.failure_cause, f.exception_class) for f in failures} == {
