@@ -171,6 +171,7 @@ class Trial:
         limits: str = "",
         model: str = "scripted-model",
         warmup: int = 1,
+        development: int = 1,
         edit: Callable[[str], str] = lambda text: text,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -182,9 +183,11 @@ class Trial:
             }
             for index in range(documents)
         ]  # fmt: skip
-        lines.append(
-            {"id": "dev", "role": "development", "text": "Another bill", "expected": {"date": None, "amount": None}}
-        )
+        lines += [
+            {"id": f"dev{number or ''}", "role": "development", "text": f"Another bill{f' {number}' if number else ''}",
+             "expected": {"date": None, "amount": None}}
+            for number in range(development)
+        ]  # fmt: skip
         (folder / "documents.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
         whole = {"script_format": 1, "answers_from": "documents.jsonl", **script}
         (folder / "script.json").write_text(json.dumps(whole))
