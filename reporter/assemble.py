@@ -93,11 +93,11 @@ def dossier_of(
     """Return the dossier of opened records and their evidence; neither is changed."""
     if campaign is not None and as_of is not None:
         campaign = msgspec.structs.replace(campaign, as_of=as_of)
-    case = _case(store, evidence, campaign)._replace(choice_digest=choice_digest)
+    case = case_of(store, evidence, campaign)._replace(choice_digest=choice_digest)
     return _dossier(case, store, evidence, as_of)
 
 
-def _case(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
+def case_of(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case:
     """Select, and put the tables that selection adds into the book."""
     book = Book(evidence.figures, evidence.tables)
     trial = evidence.lock.trial

@@ -108,11 +108,13 @@ class Store:
         self.close()
 
 
-def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None) -> Store:
+def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None, write_to: Path | None = None) -> Store:
     """Check the run files of the paths and open them as views `stg_<kind>`, in memory and read-only.
 
     Each view has the kind's fields plus run_id, seq, written_at, missing and `source`, which names the record: its
     run's number in `run_numbers` and its seq, as one integer. The same bytes under two names are read once.
+
+    write_to: the one folder that the connection may write into; nowhere without it.
 
     Raises DossierError where a path does not exist, holds no run file or cannot be read.
     """
@@ -127,7 +129,7 @@ def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None) -> Sto
     reports = [entry.report for entry in entries.values()]
     parquets = sorted({entry.parquet for entry in entries.values() if entry.parquet})
     is_small = sum(report.record_count for report in reports) <= SMALL_COUNT
-    con = _connect(cache.folder, parquets, is_small=is_small)
+    con = _connect(cache.folder, parquets, is_small=is_small, write_to=write_to)
     duplicates = _create_views(con, entries.values(), is_small=is_small)
     _create_files(con, reports)
     return Store(
@@ -148,7 +150,9 @@ def two_contents(store: Store) -> list[Finding]:
     return findings
 
 
-def _connect(folder: Path, parquets: list[Path], *, is_small: bool) -> duckdb.DuckDBPyConnection:
+def _connect(
+    folder: Path, parquets: list[Path], *, is_small: bool, write_to: Path | None = None
+) -> duckdb.DuckDBPyConnection:
     """Open DuckDB with nothing but these files, and lock that in; records of small files are read at once."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "autoload_known_extensions": "false", "autoinstall_known_extensions": "false",
@@ -159,6 +163,8 @@ def _connect(folder: Path, parquets: list[Path], *, is_small: bool) -> duckdb.Du
     con.execute("set timezone = 'UTC'")
     con.execute("set temp_directory = ?", [str(folder / f"spill-{secrets.token_hex(8)}")])
     con.execute("set allowed_paths = ?", [names])
+    if write_to is not None:
+        con.execute("set allowed_directories = ?", [[str(write_to.resolve())]])
     con.execute("set enable_external_access = false")
     con.execute("set lock_configuration = true")
     if names:

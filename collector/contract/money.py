@@ -190,20 +190,30 @@ def taxed_from_gross(gross: Money, rate: Fraction) -> Taxed:
 
 
 def split(total: Money, weights: Mapping[str, int | Fraction]) -> dict[str, Money]:
-    """Return each key's share of `total`, summing to it exactly (largest remainder, Hamilton's method).
+    """Return each key's share of `total`, summing to it exactly; a credit is split as its absolute value.
 
-    Every share is within one minor unit of the exact one. The units left over go to the largest remainders; equal
-    remainders are served by key, ascending. A credit is split as its absolute value.
+    Every share is within one minor unit of the exact one (`apportioned`).
 
     Raises MoneyError for a negative weight and where all weights are zero: another convention must be named then.
+    """
+    sign = -1 if total.minor_units < 0 else 1
+    shares = apportioned(abs(total.minor_units), weights)
+    return {key: Money(sign * share, total.currency) for key, share in shares.items()}
+
+
+def apportioned(total: int, weights: Mapping[str, int | Fraction]) -> dict[str, int]:
+    """Return whole numbers that sum to a total of 0 or more, in proportion to weights (largest remainder, Hamilton).
+
+    The units left over go to the largest remainders; equal remainders are served by key, ascending.
+
+    Raises MoneyError for a negative weight and where all weights are zero.
     """
     whole = sum((Fraction(weight) for weight in weights.values()), Fraction(0))
     if whole <= 0 or any(weight < 0 for weight in weights.values()):
         raise MoneyError("no weights to split by", next_step="name a convention whose weights are not all zero")
-    sign = -1 if total.minor_units < 0 else 1
-    quotas = {key: abs(total.minor_units) * Fraction(weight) / whole for key, weight in weights.items()}
+    quotas = {key: total * Fraction(weight) / whole for key, weight in weights.items()}
     shares = {key: quota.numerator // quota.denominator for key, quota in quotas.items()}
-    left_over = abs(total.minor_units) - sum(shares.values())
+    left_over = total - sum(shares.values())
     for key in sorted(quotas, key=lambda key: (shares[key] - quotas[key], key))[:left_over]:
         shares[key] += 1
-    return {key: Money(sign * share, total.currency) for key, share in shares.items()}
+    return shares
