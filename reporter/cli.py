@@ -6,7 +6,7 @@ import datetime as dt
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -134,13 +134,13 @@ def choose(runs: tuple[Path, ...], campaign: Path, as_of: dt.date | None, out: P
     Example: reporter choose runs/ --campaign campaign.toml -o choice.json
     """
     from reporter.choose import choose as choice
-    from reporter.choose import choosing_files
+    from reporter.choose import chosen_row, choosing_files
     from reporter.writing import write_whole
 
     dossier = _dossier(tuple(choosing_files(runs)), campaign, as_of)
     write_whole(out, choice(dossier))
     click.echo(out)
-    chosen = next((row for row in dossier.tables["candidates"].rows if row.labels["status"] == "recommended"), None)
+    chosen = chosen_row(dossier.tables["candidates"].rows)
     if chosen is None:
         click.echo("none is chosen: the file says why", err=True)
     else:
@@ -236,6 +236,56 @@ def site(samples: tuple[Path, ...], as_of: dt.date | None, lang: str, attached: 
         click.echo(note, err=True)
     click.echo(built.index_path)
     raise click.exceptions.Exit(int(ExitCode.FINDINGS if built.has_faults else ExitCode.FINE))
+
+
+@main.command()
+@click.argument("given", metavar="RUNS... SQL", nargs=-1)
+@CAMPAIGN
+@click.option("--tables", "only_tables", is_flag=True, help="List the tables instead of asking.")
+@click.option("--json", "form", flag_value="json", help="Print a JSON list of objects; exact decimals are strings.")
+@click.option("--csv", "form", flag_value="csv", help="Print CSV.")
+def query(given: tuple[str, ...], campaign: Path | None, only_tables: bool, form: str | None) -> None:
+    """Answer one SELECT, the last argument, over the RUNS; with a campaign also over its charges.
+
+    Nothing but these records can be read, and nothing can be written.
+
+    Example: reporter query runs/ --campaign campaign.toml "select * from allocated_charges"
+    """
+    from reporter.query import as_csv, as_json, as_lines, table_list
+    from reporter.query import query as ask
+
+    if not only_tables and len(given) < 2:
+        raise click.UsageError('name the RUNS and the question, in quotes: reporter query runs/ "select 1"')
+    # the question stays a text: a path would lose one of two slashes
+    answer = table_list() if only_tables else ask([Path(name) for name in given[:-1]], campaign, given[-1])
+    if form == "json":
+        click.echo(as_json(answer))
+    elif form == "csv":
+        click.echo(as_csv(answer), nl=False)
+    else:
+        for line in as_lines(answer):
+            click.echo(line)
+
+
+@main.command()
+@RUNS
+@CAMPAIGN
+@click.option(
+    "--to", type=click.Choice(["csv", "parquet", "focus"]), required=True,
+    help="csv, parquet: every table; focus: the charges as paid and as allocated, as CSV under the names of FOCUS.",
+)  # fmt: skip
+@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder to write.")
+def export(runs: tuple[Path, ...], campaign: Path | None, to: Literal["csv", "parquet", "focus"], out: Path) -> None:
+    """Write the RUNS' records and tables, and the campaign's charges, as files for other tools.
+
+    No prompt, expected value or answer is in them.
+
+    Example: reporter export runs/ --campaign campaign.toml --to focus -o costs
+    """
+    from reporter.export import export as write
+
+    for path in write(runs, campaign, out, to=to):
+        click.echo(path)
 
 
 def _dossier(
