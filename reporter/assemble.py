@@ -114,8 +114,9 @@ def case_of(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case
     if campaign is not None:
         put_price_tables(book, selection.standings, campaign)
         put_requirements(book, selection.standings, campaign)
-        put_sensitivity(book, Inputs(trial.gates, measured, reference, campaign), selection)
     put_paid(book, store.con, selection.standings, campaign)
+    if campaign is not None:
+        put_sensitivity(book, Inputs(trial.gates, measured, reference, campaign), selection)
     put_batches(book)
     put_weights(book, evidence.lock)
     put_gates(book, selection.standings)
@@ -232,7 +233,23 @@ def _gates(case: Case) -> Iterator[Sentence]:
             percent=subset.min_accepted_percent, subset=subset.subset,
         )  # fmt: skip
     has_rules = gates.max_lost_points is not None or gates.min_accepted_percent is not None or gates.subsets
-    yield sentence("gate_whole_documents" if has_rules else "gate_none")
+    by_interval = "gate_interval" if gates.decide_by == "interval" else "gate_whole_documents"
+    yield sentence(by_interval if has_rules else "gate_none")
+    yield from _references(case)
+
+
+def _references(case: Case) -> Iterator[Sentence]:
+    """Where cards have references of their own: which one a loss is counted against."""
+    if case.lock.trial.gates.max_lost_points is None or case.reference is None:
+        return
+    against: dict[str, list[str]] = {}
+    for standing in case.measured:
+        own = standing.reference
+        if own is not None and standing.key != own.key:
+            against.setdefault(own.label, []).append(standing.label)
+    if len(against) > 1:
+        for label, labels in against.items():
+            yield sentence("gate_reference", reference=label, labels=", ".join(labels))
 
 
 def _rule(key: str, limits: dict[str, str] | None, name: str, **parameters: str) -> Sentence:

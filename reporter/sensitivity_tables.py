@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from collector.contract.campaign import Campaign
 
+from .allocation_usage import target_key
 from .book import Book, hours, ref, row
 from .dossier import Row, Sentence, Unit
 from .price_tables import needed_figure, package_figure
@@ -39,7 +40,29 @@ def put_sensitivity(book: Book, inputs: Inputs, selection: Selection) -> None:
             row(f"undeclared~{factor}", {"factor": factor, "is_declared": "no"}, {}, sentence("sensitivity_undeclared"))
             for factor in found.undeclared
         ]
+        rows += _convention(book, winner)
     book.put("sensitivity", "one row per input that may be wrong", rows)
+
+
+def _convention(book: Book, winner: Standing) -> list[Row]:
+    """Return what the recommended one bears of the campaign's cost, at least and at most, by each currency paid in."""
+    amounts: dict[str, list[str]] = {}
+    for entry in book.rows("conventions"):
+        if entry.labels["target"] == target_key(winner):
+            amounts.setdefault(entry.labels["currency"], []).append(entry.cells["amount"])
+    rows = []
+    for currency, ids in amounts.items():
+        cells = {
+            side: book.derived(
+                ids, figure_id=f"sensitivity/convention~{currency}/{side}",
+                value=pick(int(book.figures[name].value or 0) for name in ids), unit="minor_units", currency=currency,
+                formula=f"{side}est of its amounts over all conventions",
+            )
+            for side, pick in (("low", min), ("high", max))
+        }  # fmt: skip
+        said = sentence("sensitivity_convention", label=winner.label, low=ref(cells["low"]), high=ref(cells["high"]))
+        rows.append(row(f"convention~{currency}", {"factor": "convention", "is_declared": "given"}, cells, said))
+    return rows
 
 
 def _row(book: Book, campaign: Campaign, winner: Standing, swing: Swing, labels: dict[str, str]) -> Row:

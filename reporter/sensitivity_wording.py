@@ -32,7 +32,7 @@ SENSITIVITY: dict[str, Wording] = {
         by="change",
     ),
     "sensitivity_convention": say(
-        "By the convention chosen, {label} carries {low} to {high} of what the campaign cost; the total paid and the "
+        "by the convention chosen, {label} bears {low} to {high} of what the campaign cost; the total paid and the "
         "recommendation stay."
     ),
 }
