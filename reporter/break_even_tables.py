@@ -58,7 +58,7 @@ def put_break_even(book: Book, standings: Sequence[Standing], campaign: Campaign
         totals = Totals(group.tariffs, campaign)
         until = horizon_ns([standing.need.total_ns for standing in group.standings if standing.need is not None])
         found = segments(totals, until)
-        intervals += [_interval(book, group, place, segment) for place, segment in enumerate(found)]
+        intervals += [_interval(book, group, totals, place, segment) for place, segment in enumerate(found)]
         steps += [entry for index in range(len(totals.tariffs)) for entry in _steps(book, group, totals, index, until)]
         needs += [_need(group, standing) for standing in group.standings if standing.need is not None]
     if intervals:
@@ -76,9 +76,10 @@ def _inputs(tariff: Tariff, total: Money) -> list[str]:
     return [*offer_inputs(tariff.offer, tariff), *([] if is_own else exchange_inputs(tariff.offer.currency))]
 
 
-def _interval(book: Book, group: Group, place: int, segment: Segment) -> Row:
-    key, inputs = f"{group.key}~{place}", _inputs(segment.tariff, segment.lowest)
-    names = {}
+def _interval(book: Book, group: Group, totals: Totals, place: int, segment: Segment) -> Row:
+    """Return one interval; every tariff of the group was compared, so the prices of all of them enter."""
+    key, names = f"{group.key}~{place}", {}
+    inputs = list(dict.fromkeys(n for tariff in totals.tariffs for n in _inputs(tariff, segment.lowest)))
     for column, bound in (("over_hours", segment.start_ns), ("to_hours", segment.end_ns)):
         names[column] = book.derived(
             inputs, figure_id=f"break_even/{key}/{column}", value=hours(bound), unit="hours",

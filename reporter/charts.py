@@ -294,7 +294,7 @@ class ChartMaker:
             return None
         rows = self._packages_drawn(every)
         axis = self.tell(N_("hours paid: needed (thick) and idle (thin)"))
-        if len(rows) < len(every):
+        if len(rows) < len([row for row in every if not row.labels.get("blocked")]):
             axis = self.tell(N_("cheapest offers; hours paid: needed (thick) and idle (thin)"))
         scale = Scale(N_("h"), 1.0, 0)
         top = max(number(self.figure(r, "paid_hours")) or 0.0 for r in rows)
@@ -302,7 +302,7 @@ class ChartMaker:
 
         def draw(is_narrow: bool) -> str:
             room = label_width(names)
-            board = Board(self.tr, is_narrow=is_narrow, label_width=room, right_room=150, is_stacked=False)
+            board = Board(self.tr, is_narrow=is_narrow, label_width=room, right_room=185, is_stacked=False)
             y, last = 0.0, None
             for row, name in zip(rows, names, strict=True):
                 group = " · ".join(v for k in ("candidate", "offer") if (v := row.labels.get(k)))
@@ -322,11 +322,12 @@ class ChartMaker:
 
     def _packages_drawn(self, rows: list[Row]) -> list[Row]:
         def price(row: Row) -> float:
-            return number(self.figure(row, "price_net")) or 0.0
+            return number(self.figure(row, "compared_net") or self.figure(row, "price_net")) or 0.0
 
         def offer(row: Row) -> tuple[str, str]:
             return row.labels.get("candidate", ""), row.labels.get("offer", "")
 
+        rows = [row for row in rows if not row.labels.get("blocked")] or rows
         if len({offer(row) for row in rows}) <= MOST_OFFERS:
             return rows
         cheapest: dict[str, Row] = {}
@@ -345,16 +346,19 @@ class ChartMaker:
         board.notes.append(Note(y, self._package_words(row, scale), x=paid, dx=9))
 
     def _package_name(self, row: Row) -> str:
+        if row.labels.get("tariff") == "hour":
+            return self.text.word("hour", prefix="tariff")
         count = self.figure(row, "package_count")
         words = {"count": self.text.value(count) if count else "–", "days": row.labels.get("days", "")}
         return self.tell(N_("%(count)s × %(days)s days"), **words)
 
     def _package_words(self, row: Row, scale: Scale) -> str:
         needed, paid, price = (self.figure(row, k) for k in ("needed_hours", "paid_hours", "price_net"))
-        parts = []
+        used, parts = self.figure(row, "used_percent"), []
         if needed and paid and needed.value is not None:
             hours = {"needed": self.text.value(needed, scale), "paid": self.text.value(paid, scale)}
-            parts.append(self.tell(N_("%(needed)s of %(paid)s h"), **hours))
+            share = f"{NO_BREAK}({self.text.in_sentence(used)})" if used and used.value is not None else ""
+            parts.append(self.tell(N_("%(needed)s of %(paid)s h"), **hours) + share)
         if price and price.value is not None:
             parts.append(self.text.in_sentence(price))
         return " · ".join(parts)

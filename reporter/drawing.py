@@ -11,7 +11,7 @@ import vl_convert
 
 from collector.contract.resources import data_dir
 
-from .svg import ACCENT, INK, QUIET, RULE
+from .svg import ACCENT, HAIRLINE, INK, QUIET, RULE
 
 alt: Any = altair
 """Altair's generated signatures are too narrow for a checker: styles are passed as mappings here."""
@@ -84,11 +84,14 @@ def drawn(drawing: Drawing) -> str:
     axis = alt.Axis(title=drawing.axis_title, labelExpr=labels, tickCount=drawing.tick_count)
     x = alt.X("x:Q", scale=alt.Scale(domain=list(drawing.domain), nice=False), axis=axis)
     chart = alt.layer(*_layers(drawing, x, y)).properties(width=drawing.width, height=drawing.height)
+    return as_svg(chart, decimal_sign=drawing.decimal_sign, group_sign=drawing.group_sign)
+
+
+def as_svg(chart: Any, *, decimal_sign: str, group_sign: str) -> str:
+    """Return the raw SVG of an Altair chart in the dossier's type, with the language's numbers on its axes."""
     spec = chart.configure(background="transparent", font=FONT, **_CONFIG).to_dict(validate=False)
     _register_fonts()
-    numbers = {
-        "decimal": drawing.decimal_sign, "thousands": drawing.group_sign, "grouping": [3], "currency": ["", ""],
-    }  # fmt: skip
+    numbers = {"decimal": decimal_sign, "thousands": group_sign, "grouping": [3], "currency": ["", ""]}
     result: str = vl_convert.vegalite_to_svg(spec, format_locale=numbers)
     return result
 
@@ -142,6 +145,11 @@ _CONFIG: dict[str, Any] = {
         "grid": False, "domainColor": RULE, "tickColor": RULE, "tickSize": 4, "labelFontSize": SMALL,
         "labelColor": QUIET, "labelPadding": 3, "labelFlush": False, "titleFontSize": SMALL,
         "titleFontWeight": "normal", "titleColor": QUIET, "titleAnchor": "end", "titlePadding": 5,
+    },
+    "axisY": {
+        "grid": True, "gridColor": HAIRLINE, "domain": False, "ticks": False, "labelFontSize": SMALL,
+        "labelColor": QUIET, "labelPadding": 4, "titleFontSize": SMALL, "titleFontWeight": "normal",
+        "titleColor": QUIET, "titlePadding": 5,
     },
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from collector.contract.campaign import Campaign
+from collector.contract.money import minor_digits
 from collector.contract.offers import PACKAGE_DAYS, Offer
 from collector.contract.tariffs import Line, Tariff
 from collector.contract.unit_prices import per_card
@@ -239,20 +240,25 @@ def _line(book: Book, standing: Standing, package: Package, place: int, line: Li
     inputs = [f"calendar/{standing.key}/needed_hours", offer_inputs(offer, tariff)[place]]
     names = {column: f"price_lines/{key}/{column}" for column in ("quantity", "unit_price", "amount")}
     book.derived(
-        inputs[:1], figure_id=names["quantity"], value=_number(quantity), unit="count", formula=f"per {kind}"
+        inputs, figure_id=names["quantity"], value=_number(quantity), unit="count", formula=f"per {kind}"
     )  # fmt: skip
-    book.given(names["unit_price"], _decimal(unit_price), "text", offer.basis)
+    book.given(names["unit_price"], _decimal(unit_price, minor_digits(offer.currency)), "text", offer.basis)
     book.derived(
         inputs, figure_id=names["amount"], value=line.amount.minor_units, unit="minor_units", currency=offer.currency,
         formula="quantity x unit price, rounded once",
     )  # fmt: skip
-    return row(key, _line_labels(standing, package, is_shown=is_shown) | {"kind": kind, "name": line.name}, dict(names))
+    return row(key, _line_labels(standing, package, is_shown=is_shown) | {"kind": kind, "name": line.name}, {**names})
 
 
 def _idle(book: Book, standing: Standing, package: Package, *, is_shown: bool) -> Row:
     """Return the line that says how many cards are paid for and idle; it has no amount of its own."""
     key = f"{standing.key}~{package.offer.id}~{package.tariff.term}~idle"
-    idle = book.given(f"price_lines/{key}/quantity", package.tariff.idle_cards, "count", "assumed")
+    tariff = package.tariff
+    idle = book.derived(
+        [f"calendar/{standing.key}/needed_hours", offer_inputs(package.offer, tariff)[0]],
+        figure_id=f"price_lines/{key}/quantity", value=tariff.idle_cards, unit="count",
+        formula=f"{tariff.rented_cards} cards rented - {tariff.used_cards} used",
+    )  # fmt: skip
     labels = _line_labels(standing, package, is_shown=is_shown) | {"kind": "idle_cards", "name": ""}
     return row(key, labels, {"quantity": idle}, sentence("line_idle_cards", cards=ref(idle)))
 
@@ -261,9 +267,9 @@ def _number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else float(value)
 
 
-def _decimal(value: Fraction) -> str:
-    """Return a fraction that came from a decimal as that decimal, without trailing zeros."""
-    for digits in range(10):
+def _decimal(value: Fraction, least_digits: int) -> str:
+    """Return a fraction that came from a decimal as that decimal, with the decimals of the currency at least."""
+    for digits in range(least_digits, least_digits + 10):
         scaled = value * 10**digits
         if scaled.denominator == 1:
             whole = str(abs(scaled.numerator)).rjust(digits + 1, "0")

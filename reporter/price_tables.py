@@ -63,7 +63,7 @@ def put_price_tables(book: Book, standings: Sequence[Standing], campaign: Campai
     packages = [
         entry
         for standing in standings
-        for offered in standing.offered
+        for offered in sorted(standing.offered, key=lambda offered: offered.blocked is not None)
         for entry in _packages(book, standing, offered, campaign)
     ]
     book.put("calendar", "one row per (candidate, phase)", calendar)

@@ -14,6 +14,7 @@ from collector.contract.resources import data_dir
 from . import sections
 from .board import Chart
 from .charts import ChartMaker
+from .cost_charts import CostCharts
 from .dossier import Dossier, Figure, Row, Sentence
 from .figure_text import FigureText
 from .grids import Column, Grid, GridMaker, column, pivoted, shortened
@@ -106,6 +107,7 @@ class View:
         self.most_points = MOST_POINTS[density]
         self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density])
         self.series_charts = SeriesCharts(self.charts)
+        self.cost_charts = CostCharts(self.charts)
         self.tornado = Tornado(self.charts)
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]
 

@@ -83,6 +83,10 @@ class Translator:
         amount = self.number(Decimal(minor_units).scaleb(-precision), precision)
         return f"{amount}{NO_BREAK}{currency}" if with_code else amount
 
+    def major(self, minor_units: int, currency: str) -> float:
+        """Return an amount in the currency's major unit as a number, for a chart's axis only."""
+        return float(Decimal(minor_units).scaleb(-minor_digits(currency)))
+
     def date(self, iso: str) -> str:
         """Return the day of an ISO date or UTC stamp in the language's long form."""
         day = dt.date.fromisoformat(iso[:10])
