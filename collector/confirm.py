@@ -39,6 +39,15 @@ class ChosenConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     environment_id: str | None = None
 
 
+class ChoiceOverride(msgspec.Struct, frozen=True, kw_only=True):
+    """Who chose instead of the rules, when and why; `instead_of` is what the rules recommend, null for nobody."""
+
+    by: str
+    on: str
+    because: str
+    instead_of: str | None = None
+
+
 class ChoiceContent(msgspec.Struct, frozen=True, kw_only=True):
     """What is read of choice.json; `chosen` is null where nothing was recommended."""
 
@@ -50,6 +59,7 @@ class ChoiceContent(msgspec.Struct, frozen=True, kw_only=True):
     plan_ids: list[str]
     records_digest: str
     chosen: ChosenConfiguration | None
+    override: ChoiceOverride | None = None
 
 
 class Choice(NamedTuple):
@@ -139,7 +149,19 @@ def _opening(choice: Choice, number: int, earlier: list[str]) -> list[Decision]:
     return [
         Decision(decision="choice_confirmed", decided_by="collector", detail=frozen),
         Decision(decision="test_set_looked_at", decided_by="collector", detail=looked),
+        *_override(choice),
     ]
+
+
+def _override(choice: Choice) -> list[Decision]:
+    """Return the record of a person's choice, so that it is in the look's own file."""
+    override = choice.content.override
+    if override is None:
+        return []
+    detail = {"label": choice.chosen.label, "on": override.on, "because": override.because}
+    if override.instead_of is not None:
+        detail["instead_of"] = override.instead_of
+    return [Decision(decision="override", decided_by=override.by, detail=detail)]
 
 
 def _same_trial(choice: Choice, lock: Lock) -> None:

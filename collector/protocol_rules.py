@@ -190,9 +190,6 @@ def _thresholds(gates: Gates, say: Say) -> Iterable[Finding]:
             f"`gates.max_lost_points` is {gates.max_lost_points}: more than all can never be lost, so it never fails"
         )
         yield say("gates.max_lost_points", "threshold", message, "write points between 0 and 100")
-    if gates.decide_by == "interval":
-        message = "`gates.decide_by` is 'interval', which nothing here can decide by yet"
-        yield say("gates.decide_by", "threshold", message, 'write "rule"; the interval is printed beside the verdict')
     percents = [("gates.min_accepted_percent", gates.min_accepted_percent)]
     percents += [
         (f"gates.subset[{index}].min_accepted_percent", gate.min_accepted_percent)

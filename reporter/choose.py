@@ -37,9 +37,19 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     reasons: list[Reason]
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """choice.json. `chosen` is null where no configuration was recommended; `reason` then says why.
+class Overridden(msgspec.Struct, frozen=True, kw_only=True):
+    """A person chose otherwise, or the same, and answers for it; `instead_of` is null where the rules chose nobody."""
 
+    by: str
+    on: str
+    because: str
+    instead_of: str | None
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """choice.json. `chosen` is null where nothing was recommended, preferred or chosen by a person.
+
+    `reason` is what the rules say; `override` is there where a person chose.
     content_digest: sha256 of the canonical JSON of everything else in the file, so that an edit is noticed.
     """
 
@@ -56,6 +66,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     chosen: Named | None
     reason: Reason
     others: list[Named]
+    override: Overridden | None = None
 
 
 def choose(dossier: Dossier) -> bytes:
@@ -63,20 +74,42 @@ def choose(dossier: Dossier) -> bytes:
 
     Same dossier, same bytes. The dossier is made from `choosing_files`: what confirms a choice never makes it.
     """
-    named = [_named(dossier, row) for row in dossier.tables["candidates"].rows]
+    rows = dossier.tables["candidates"].rows
+    chosen = chosen_row(rows)
+    named = {row.key: _named(dossier, row) for row in rows}
     choice = Choice(
         content_digest="",
         dossier_id=dossier.dossier_id, revision=dossier.revision, as_of=dossier.as_of,
         protocol_id=dossier.protocol_id, plan_ids=dossier.plan_ids, records_digest=dossier.records_digest,
         objective_digest=dossier.objective_digest, objective_declared_before=dossier.objective_declared_before,
-        chosen=next((entry for entry in named if entry.status == "recommended"), None),
+        chosen=None if chosen is None else named[chosen.key],
         reason=_reason(dossier, dossier.decision.recommendation),
-        others=[entry for entry in named if entry.status != "recommended"],
+        others=[entry for key, entry in named.items() if chosen is None or key != chosen.key],
+        override=_override(dossier, rows),
     )  # fmt: skip
     content = msgspec.to_builtins(choice)
     del content["content_digest"]
     choice = msgspec.structs.replace(choice, content_digest=json_digest(content))
     return msgspec.json.format(msgspec.json.encode(choice), indent=1) + b"\n"
+
+
+def chosen_row(rows: Sequence[Row]) -> Row | None:
+    """Return what is to be confirmed: what a person chose, else the recommended one, else the preferred equivalent."""
+    for name, value in (("is_chosen", "yes"), ("status", "recommended"), ("is_preferred", "yes")):
+        found = next((row for row in rows if row.labels.get(name) == value), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _override(dossier: Dossier, rows: Sequence[Row]) -> Overridden | None:
+    record = next((said.parameters for said in dossier.decision.override if said.key == "override_chosen"), None)
+    if record is None:
+        return None
+    instead = next((row.labels["label"] for row in rows if row.labels["status"] == "recommended"), None)
+    return Overridden(
+        by=record["by"], on=record["date"].removeprefix("~"), because=record["because"], instead_of=instead
+    )
 
 
 def choosing_files(paths: Sequence[Path]) -> list[Path]:

@@ -118,9 +118,6 @@ SELECTION: dict[str, Wording] = {
         "{missing} planned passes have no finished run; they are named with the failures.",
         by="missing",
     ),
-    "reason_reference_by_card": say(
-        "Losses are counted against the reference measured on the same card: {references}."
-    ),
     # what a person decided
     "override_chosen": say("{by} chose {label} on {date}: {because}"),
     "override_instead": say("The rules recommend {label} instead."),
@@ -201,9 +198,13 @@ SELECTION: dict[str, Wording] = {
         by="missing",
     ),
     "notice_missing_candidates": say("Candidates that were never measured: {names}."),
-    "notice_reference_by_card": say(
-        "{label} is compared with {reference}, the reference on its card; where a card has none, the first reference "
-        "counts."
+    "gate_reference": say(
+        "Counted against {reference}: {labels}. It is the reference measured on the same card where there is one, else "
+        "the first of the campaign; a card's own reference is judged against the first."
+    ),
+    "gate_interval": say(
+        "The protocol decides by interval: a rule is met only where the whole 95 percent interval keeps to it, not met "
+        "where none of it does, and undecided otherwise. What is undecided cannot win."
     ),
 }
 

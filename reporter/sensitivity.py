@@ -105,6 +105,7 @@ def _followed(inputs: Inputs, selection: Selection) -> list[Configuration]:
     ranked = [s.key for s in selection.ranked[:SEARCHED]]
     kept_out = [s.key for s in selection.standings if s.has_qualified and s.blocked is not None][:SEARCHED]
     keys = {*ranked, *kept_out}
+    keys |= {c.reference_key for c in inputs.measured if c.key in keys and c.reference_key is not None}
     return [c for c in inputs.measured if c.key in keys]
 
 

@@ -62,8 +62,8 @@ TEST_TABLES = (
 CHECKS = (
     "pass-of-another-protocol", "unknown-pass", "unknown-setup", "unknown-request", "document-order-differs",
     "incomplete-pass", "several-final-tries", "unexpected-document", "unscored-request", "pass-counts", "unended-pass",
-    "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "scope-order",
-    "look-unrecorded", "look-repeated", "live-rows", "artefact-differs",
+    "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "peak-over-memory",
+    "scope-order", "look-unrecorded", "look-repeated", "live-rows", "artefact-differs",
     "batch-rows", "batch-unchecked",
 )  # fmt: skip
 """Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""

@@ -223,3 +223,24 @@ def test_a_look_that_is_open_on_another_machine_is_counted_and_cannot_be_resumed
     assert (look.number, look.earlier) == (2, [other.run_id])
     with pytest.raises(DossierError, match="kernel_version"):
         prepare(path, is_resuming=True)
+
+
+def test_a_choice_of_a_person_is_journalled_with_name_day_and_reason(
+    trial: Any, confirm: Callable[..., Any], records_of: Any
+) -> None:
+    override = {"by": "J. Buyer", "on": "2026-01-30", "because": "the card is in stock", "instead_of": "CPU fp32"}
+    records = records_of(confirm(written(trial, override=override)).path)
+    found = [record for record in records if isinstance(record, Decision) and record.decision == "override"]
+    assert [(record.decided_by, record.detail) for record in found] == [
+        (
+            "J. Buyer",
+            {
+                "label": "CPU bf16",
+                "on": "2026-01-30",
+                "because": "the card is in stock",
+                "instead_of": "CPU fp32",
+            },
+        )
+    ]
+    kinds = [record.decision for record in records if isinstance(record, Decision)]
+    assert kinds[:3] == ["choice_confirmed", "test_set_looked_at", "override"]

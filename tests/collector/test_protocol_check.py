@@ -313,13 +313,6 @@ BROKEN: dict[str, tuple[Breaking, str, int, str, str]] = {
         "wrong-type",
         '"-5"',
     ),
-    "a decision by interval": (
-        lambda t: t.replace('max_lost_points = "5"', 'max_lost_points = "5"\ndecide_by = "interval"'),
-        "protocol.toml",
-        28,
-        "threshold",
-        "interval",
-    ),
     "no acceptance rule": (
         lambda t: t.replace(
             'max_lost_points = "5"\n[[gates.subset]]\nsubset = "critical"\nmin_accepted_percent = "60"\n', ""

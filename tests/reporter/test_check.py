@@ -144,8 +144,13 @@ CASES: list[tuple[str, Callable[[int, Line], Line | None], Callable[[Line], bool
         _is("reading", memory_scope="host", statistic="peak"),
     ),
     (
+        "peak-over-memory",
+        _with("value_bytes", 9**11, _is("reading", memory_scope="host", statistic="peak")),
+        _is("reading", memory_scope="host", statistic="peak"),
+    ),
+    (
         "scope-order",
-        _with("value_bytes", 9**11, _is("reading", memory_scope="process", statistic="peak")),
+        _with("value_bytes", 15 * 2**30, _is("reading", memory_scope="process", statistic="peak")),
         _is("reading", memory_scope="device", statistic="peak"),
     ),
     ("unended-pass", lambda i, o: None if o["kind"] == "pass_end" else o, _is("pass_begin")),
