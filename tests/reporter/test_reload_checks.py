@@ -169,3 +169,19 @@ def test_a_variant_loaded_from_other_files_in_another_run_is_found(
     assert (finding.rule, finding.file) == ("artefact-differs", second.path)
     assert "variant bf16 was loaded" in finding.message
     assert "from another model.safetensors than in an earlier pass" in finding.message
+
+
+def test_the_check_of_a_variant_holds_for_its_batches_and_says_as_what_it_was_asked(
+    tmp_path: Path, campaign_records: Any
+) -> None:
+    """The artefact is the same; the variant itself was not asked in batches again."""
+    kit = campaign_records
+    written = kit(tmp_path / "runs", batches=(kit.variant(name="fp32", batch=4),))
+    lines = with_records(kit, written.path, lambda begun: [reloaded(begun["fp32"], equal_answer_count=7)])
+    loads = {line["batch"] for line in lines if line["kind"] == "pass_begin" and line["variant_name"] == "fp32"}
+    assert loads == {1, 4}
+    found = evidence(written.runs)
+    alone, batched = found.tables["reload_checks"].rows
+    assert alone.labels["asked_as"] == batched.labels["asked_as"] == alone.labels["label"] != batched.labels["label"]
+    assert (alone.labels["is_asked"], batched.labels["is_asked"]) == ("yes", "no")
+    assert found.value("reload_checks", batched.key, "equal_answer_count") == 7
