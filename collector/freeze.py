@@ -23,13 +23,18 @@ _WRITE_STEP = "make room, or give yourself the right to write there; nothing was
 
 
 class FrozenProtocol(NamedTuple):
-    """A protocol that agrees with its lock. `documents` are in the lock's order: by id."""
+    """A protocol that agrees with its lock. `documents` are in the lock's order: by id.
+
+    lock_json: the lock's own JSON without its documents, as the header carries it. Written again by a later version it
+    could have fields that its digests do not cover.
+    """
 
     lock: Lock
     salt: bytes
     protocol: Protocol
     documents: list[DocumentLine]
     base_dir: Path
+    lock_json: str
 
 
 def freeze(path: Path, *, campaign: Path | None, clock: Clock, with_tokenizer: bool = True) -> Lock:
@@ -89,7 +94,8 @@ def read_frozen(path: Path, campaign: Path | None = None) -> FrozenProtocol:
     if findings:
         raise Refused(findings)
     documents = sorted(loaded.documents, key=lambda document: document.id)
-    return FrozenProtocol(lock, salt, loaded.protocol, documents, path.parent)
+    bare = msgspec.json.decode(lock_path(path).read_bytes()) | {"documents": []}
+    return FrozenProtocol(lock, salt, loaded.protocol, documents, path.parent, msgspec.json.encode(bare).decode())
 
 
 def campaign_path(path: Path, campaign: Path | None) -> Path | None:

@@ -11,7 +11,7 @@ from collector.attempt import Watcher
 from collector.clock import Clock
 from collector.contention import BusyReport
 from collector.contract.digests import text_hmac
-from collector.contract.protocol import DocumentLine, Lock, LockedDocument
+from collector.contract.protocol import DocumentLine, LockedDocument
 from collector.contract.records import Decision, Document, Engine, Header, PassBegin, Warning
 from collector.contract.records.base import Stage
 from collector.contract.texts import Text
@@ -24,11 +24,13 @@ from collector.plan import PlannedPass, stage_documents
 from collector.resume import Progress
 
 
-def header(lock: Lock, *, stage: Stage, rental_id: str | None, commit: str | None, clock: Clock) -> Header:
+def header(
+    frozen: FrozenProtocol, *, stage: Stage, rental_id: str | None, commit: str | None, clock: Clock
+) -> Header:  # fmt: skip
     """Return the first line of a new file. The documents follow as records of their own, so that it stays short."""
-    bare = msgspec.structs.replace(lock, documents=[])
+    lock = frozen.lock
     return Header(
-        format=1, stage=stage, protocol_json=msgspec.json.encode(bare).decode(), protocol_id=lock.protocol_id,
+        format=1, stage=stage, protocol_json=frozen.lock_json, protocol_id=lock.protocol_id,
         plan_id=lock.plan_id, rental_id=rental_id, objective_digest=lock.objective_digest,
         collector_version=collector.__version__,
         collector_commit=commit, wall_at=clock.utc(), monotonic_ns=clock.monotonic_ns(),

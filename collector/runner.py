@@ -201,7 +201,7 @@ class Run:
         journal = Journal.create(
             out_dir,
             header=header(
-                self._lock,
+                self._frozen,
                 stage=self._options.stage,
                 rental_id=self._options.rental_id,
                 commit=self._options.commit,
