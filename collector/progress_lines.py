@@ -1,0 +1,108 @@
+"""What a person at a terminal sees of a run and may do to it: progress on stderr, and a stop by a signal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, TextIO, cast
+
+
+class _Unbroken:
+    """A stream whose reader may leave (a closed terminal, `| head`): the measurement behind it goes on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+class ProgressLines:
+    """Progress on stderr: a bar with the time left on a terminal, a few lines per pass elsewhere."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        stream = cast("IO[str]", _Unbroken(sys.stderr))
+        self._console = Console(file=stream, highlight=False, soft_wrap=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            console=self._console, disable=not self._console.is_terminal,
+        )  # fmt: skip
+        self._task = self._bar.add_task("starting", total=None)
+        self._passes = self._begun = self._answers = self._wanted = 0
+        self._label = ""
+
+    def __enter__(self) -> ProgressLines:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def plan(self, *, passes: int, documents: int) -> None:
+        self._passes = passes
+        self._bar.update(self._task, total=documents)
+
+    def begin_pass(self, *, label: str, purpose: str, documents: int) -> None:
+        self._begun += 1
+        self._answers = self._wanted = documents
+        self._label = f"pass {self._begun} of {self._passes}: {label}, {purpose.replace('_', ' ')}"
+
+    def phase(self, phase: str) -> None:
+        self._bar.update(self._task, description=f"{self._label}: {phase}")
+
+    def answered(self, document_id: str) -> None:
+        self._answers -= 1
+        self._bar.advance(self._task)
+        answered = self._wanted - self._answers
+        # Without a bar, a line per quarter of the documents says that the pass goes on.
+        if not self._console.is_terminal and self._answers and answered % -(-self._wanted // 4) == 0:
+            self._say(f"{self._label}: {answered} of {self._wanted} answered")
+
+    def end_pass(self, *, label: str, outcome: str, cause: str | None) -> None:
+        # What a failed pass left unanswered is not waited for.
+        self._bar.advance(self._task, self._answers)
+        self._say(f"{self._label}: {outcome}{f', {cause}' if cause else ''}")
+
+    def notice(self, message: str) -> None:
+        self._say(message)
+
+    def _say(self, message: str) -> None:
+        self._console.print(message, markup=False)
+
+
+@contextmanager
+def stopping_on_signals() -> Iterator[list[str]]:
+    """Give a list that names the signal once Ctrl-C, SIGTERM or a hangup came; a second one ends the process at once.
+
+    A hangup that is ignored (nohup) stays ignored.
+    """
+    import signal
+
+    received: list[str] = []
+
+    def note(number: int, _: object) -> None:
+        received.append(signal.Signals(number).name)
+        signal.signal(number, before[signal.Signals(number)])
+
+    stopping = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        stopping.append(signal.SIGHUP)
+    before = {number: signal.signal(number, note) for number in stopping}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
