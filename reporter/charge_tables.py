@@ -17,10 +17,10 @@ import msgspec
 
 from collector.contract.charges import Charge
 from collector.contract.money import Money, apportioned, rounded
+from collector.contract.tariffs import NS_PER_HOUR
 
 from .allocation import CONVENTION_VERSION, OWN_LINES, Allocated, Origin, Share, allocate, conventions
 from .allocation_usage import Accounts
-from .packages import NS_PER_HOUR
 
 RATIO_DIGITS = 12
 HOUR_DIGITS = 9
