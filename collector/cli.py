@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TextIO, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -295,106 +293,6 @@ def duration_s(text: str) -> float:
     return hours * 3600 + minutes * 60 + seconds
 
 
-class _Unbroken:
-    """A stream whose reader may leave (a closed terminal, `| head`): the measurement behind it goes on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        with suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
-
-
-class ProgressLines:
-    """Progress on stderr: a bar with the time left on a terminal, a few lines per pass elsewhere."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        stream = cast("IO[str]", _Unbroken(sys.stderr))
-        self._console = Console(file=stream, highlight=False, soft_wrap=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
-            console=self._console, disable=not self._console.is_terminal,
-        )  # fmt: skip
-        self._task = self._bar.add_task("starting", total=None)
-        self._passes = self._begun = self._answers = self._wanted = 0
-        self._label = ""
-
-    def __enter__(self) -> ProgressLines:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def plan(self, *, passes: int, documents: int) -> None:
-        self._passes = passes
-        self._bar.update(self._task, total=documents)
-
-    def begin_pass(self, *, label: str, purpose: str, documents: int) -> None:
-        self._begun += 1
-        self._answers = self._wanted = documents
-        self._label = f"pass {self._begun} of {self._passes}: {label}, {purpose.replace('_', ' ')}"
-
-    def phase(self, phase: str) -> None:
-        self._bar.update(self._task, description=f"{self._label}: {phase}")
-
-    def answered(self, document_id: str) -> None:
-        self._answers -= 1
-        self._bar.advance(self._task)
-        answered = self._wanted - self._answers
-        # Without a bar, a line per quarter of the documents says that the pass goes on.
-        if not self._console.is_terminal and self._answers and answered % -(-self._wanted // 4) == 0:
-            self._say(f"{self._label}: {answered} of {self._wanted} answered")
-
-    def end_pass(self, *, label: str, outcome: str, cause: str | None) -> None:
-        # What a failed pass left unanswered is not waited for.
-        self._bar.advance(self._task, self._answers)
-        self._say(f"{self._label}: {outcome}{f', {cause}' if cause else ''}")
-
-    def notice(self, message: str) -> None:
-        self._say(message)
-
-    def _say(self, message: str) -> None:
-        self._console.print(message, markup=False)
-
-
-@contextmanager
-def stopping_on_signals() -> Iterator[list[str]]:
-    """Give a list that names the signal once Ctrl-C, SIGTERM or a hangup came; a second one ends the process at once.
-
-    A hangup that is ignored (nohup) stays ignored.
-    """
-    import signal
-
-    received: list[str] = []
-
-    def note(number: int, _: object) -> None:
-        received.append(signal.Signals(number).name)
-        signal.signal(number, before[signal.Signals(number)])
-
-    stopping = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        stopping.append(signal.SIGHUP)
-    before = {number: signal.signal(number, note) for number in stopping}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
     if path is None:
         return None
@@ -529,6 +427,49 @@ def confirm(
     _measure(frozen, options, out, as_json=as_json)
 
 
+@main.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--protocol", type=click.Path(path_type=Path), required=True, help="The frozen protocol whose rules judge now."
+)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the records.")
+@_allow_commands
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def score(runs: tuple[Path, ...], protocol: Path, out: Path, allow_commands: bool, as_json: bool) -> None:
+    """Judge the answers of RUNS again by a frozen protocol's present rules and scorer; no model is asked.
+
+    Each finished run gives one new file that names it; give both to the reporter, which takes the newer judgements.
+    Needs the texts files. Where fields, expected values or rules changed since the run, that is a new protocol: judge
+    all its runs again. Exit code 1: some answers have no judgement.
+
+    Example: collector score runs/ --protocol trial/protocol.toml --out runs/
+    """
+    from collector.clock import SystemClock
+    from collector.freeze import read_frozen
+    from collector.score import score_runs
+
+    report = score_runs(runs, read_frozen(protocol), out, clock=SystemClock(), allow_commands=allow_commands)
+    for left in report.left_out:
+        click.echo(f"note: {left.path} {left.reason}", err=True)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(report, enc_hook=str).decode())
+    else:
+        for one in report.rescored:
+            click.echo(one.path)
+            click.echo(f"{one.source.name}: {one.scores} judged, {one.changed} otherwise than before")
+            if one.failures:
+                click.echo(f"{one.failures} without a judgement: its scorer failed")
+            click.echo(f"sealed {one.head_digest}")
+    if any(one.is_new_protocol for one in report.rescored):
+        click.echo(
+            "judged under a new protocol: what is expected or how it is judged is not what the run had", err=True
+        )
+    if any(one.failures for one in report.rescored):
+        raise click.exceptions.Exit(int(ExitCode.FINDINGS))
+
+
 def _with_rental(
     options: RunOptions, frozen: FrozenProtocol, protocol: Path, campaign: Path | None, wanted: str | None, out: Path
 ) -> RunOptions:
@@ -581,6 +522,7 @@ def _ran(
     from collector.machine import ThisMachine
     from collector.model_folder import require_model_folder
     from collector.processes import ProcessWorkerFactory
+    from collector.progress_lines import ProgressLines, stopping_on_signals
     from collector.runner import Run
 
     if frozen.protocol.engine.name != "scripted":

@@ -14,8 +14,9 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from collector.cli import ProgressLines, duration_s, main, stopping_on_signals
+from collector.cli import duration_s, main
 from collector.contract.chain import verify
+from collector.progress_lines import ProgressLines, stopping_on_signals
 
 
 def invoke(*arguments: object) -> Result:
