@@ -74,7 +74,8 @@ def scale_of(figures: Sequence[Figure]) -> Scale:
     if unit == "probability":
         return Scale("", 1, PROBABILITY_DECIMALS)
     if unit in ("percent", "points", "days"):
-        return Scale(_PLAIN[unit], 1, 1)
+        is_whole = bool(sizes) and all(isinstance(f.value, int) for f in figures if f.value is not None)
+        return Scale(_PLAIN[unit], 1, 0 if is_whole else 1)
     return Scale(_PLAIN.get(unit, ""), 1, _decimals(sizes, most=2))
 
 

@@ -98,7 +98,7 @@ def _percent(book: Book, configuration: Configuration, found: dict[str, str], ca
     return book.derived(
         [found["peak"], found["capacity"]],
         figure_id=f"requirements/{configuration.key}~headroom/{'offered' if of_offer else 'measured'}_percent",
-        value=round(100 * peak.peak.peak_bytes / capacity_bytes) if capacity_bytes else None, unit="count",
+        value=round(100 * peak.peak.peak_bytes / capacity_bytes) if capacity_bytes else None, unit="percent",
         formula="100 x peak_bytes / memory of the card, in whole percent", missing_reason="not_defined",
     )  # fmt: skip
 

@@ -7,26 +7,28 @@ from .messages import Wording, say, say_counted
 SELECTION: dict[str, Wording] = {
     # verdicts: {stands} is a word, `meets the rules` or `reference`
     "verdict_headroom": say(
-        "{stands}; its peak takes {peak} of {capacity} ({percent} %), {wanted} must stay free and {free} does"
+        "{stands}; its peak takes {peak} of {capacity} ({percent}), {wanted} must stay free and {free} does"
     ),
-    "verdict_memory": say("{stands}; its peak takes {peak}, the offered card has {capacity} ({percent} %)"),
+    "verdict_memory": say("{stands}; its peak takes {peak}, the offered card has {capacity} ({percent})"),
     "verdict_headroom_not_shown": say("{stands}; free memory not shown: no peak or no card size was read"),
     "verdict_first_token": say(
-        "{stands}; first token after {measured} for {percentile} % of the requests, {limit} allowed"
+        "{stands}; first token after {measured} for {percentile} percent of the requests, {limit} allowed"
     ),
-    "verdict_answer": say("{stands}; answer after {measured} for {percentile} % of the requests, {limit} allowed"),
+    "verdict_answer": say(
+        "{stands}; answer after {measured} for {percentile} percent of the requests, {limit} allowed"
+    ),
     "verdict_first_token_not_shown": say_counted(
-        "{stands}; time to the first token not shown for {percentile} %: {requests} request, {needed} needed",
-        "{stands}; time to the first token not shown for {percentile} %: {requests} requests, {needed} needed",
+        "{stands}; time to the first token not shown for {percentile} percent: {requests} request, {needed} needed",
+        "{stands}; time to the first token not shown for {percentile} percent: {requests} requests, {needed} needed",
         by="requests",
     ),
     "verdict_answer_not_shown": say_counted(
-        "{stands}; time to the answer not shown for {percentile} %: {requests} request, {needed} needed",
-        "{stands}; time to the answer not shown for {percentile} %: {requests} requests, {needed} needed",
+        "{stands}; time to the answer not shown for {percentile} percent: {requests} request, {needed} needed",
+        "{stands}; time to the answer not shown for {percentile} percent: {requests} requests, {needed} needed",
         by="requests",
     ),
     "verdict_impossible_peak": say(
-        "{stands}; its peak of {peak} exceeds the card's {capacity} ({percent} %): one of the two is wrong"
+        "{stands}; its peak of {peak} exceeds the card's {capacity} ({percent}): one of the two is wrong"
     ),
     "verdict_incomplete": say("{stands}; no offer is complete: {offers}"),
     "verdict_arithmetic": say("{stands}; no quote adds up: {offers}"),
@@ -104,10 +106,10 @@ SELECTION: dict[str, Wording] = {
     "reason_valid_until_first": say("The first of the quotes used ends on {date}."),
     "reason_requirement_headroom": say("{free} of {capacity} stay free at its peak, {wanted} required."),
     "reason_requirement_first_token": say(
-        "The first token of {percentile} % of the requests came within {measured}, {limit} allowed."
+        "The first token of {percentile} percent of the requests came within {measured}, {limit} allowed."
     ),
     "reason_requirement_answer": say(
-        "The answer to {percentile} % of the requests came within {measured}, {limit} allowed."
+        "The answer to {percentile} percent of the requests came within {measured}, {limit} allowed."
     ),
     "reason_complete_configurations": say(
         "{left} and {right} differ in more than one factor: they are compared as complete configurations, and their "
@@ -158,7 +160,7 @@ SELECTION: dict[str, Wording] = {
     "change_first_token": say("A limit of {measured} or more for the first token would let {label} pass."),
     "change_answer": say("A limit of {measured} or more for an answer would let {label} pass."),
     "change_more_requests": say(
-        "A run of {label} with at least {needed} requests, so that {percentile} % of them can be told."
+        "A run of {label} with at least {needed} requests, so that {percentile} percent of them can be told."
     ),
     "change_documents_decide": say_counted(
         "About {documents} more document could decide the loss of {label}, if it is as good as the reference.",
@@ -181,15 +183,15 @@ SELECTION: dict[str, Wording] = {
     ),
     # rows
     "requirement_headroom": say("{free} of {capacity} free at the peak, {wanted} wanted"),
-    "requirement_first_token": say("first token within {measured} for {percentile} %, {limit} allowed"),
-    "requirement_answer": say("answer within {measured} for {percentile} %, {limit} allowed"),
-    "requirement_not_shown": say("not shown: {requests} requests, {needed} needed for {percentile} %"),
+    "requirement_first_token": say("first token within {measured} for {percentile} percent, {limit} allowed"),
+    "requirement_answer": say("answer within {measured} for {percentile} percent, {limit} allowed"),
+    "requirement_not_shown": say("not shown: {requests} requests, {needed} needed for {percentile} percent"),
     "requirement_not_read": say("not shown: no peak or no card size was read"),
     "missing_failed": say("every attempt failed: {cause}"),
     "missing_not_begun": say("not begun"),
     "missing_skipped": say("left out: {cause}"),
     "notice_peak_over_memory": say(
-        "{label}: the peak of {peak} exceeds the {capacity} of its card ({percent} %). One of the two is wrong, and it "
+        "{label}: the peak of {peak} exceeds the {capacity} of its card ({percent}). One of the two is wrong, and it "
         "cannot win."
     ),
     "notice_missing": say_counted(
@@ -203,7 +205,7 @@ SELECTION: dict[str, Wording] = {
         "the first of the campaign; a card's own reference is judged against the first."
     ),
     "gate_interval": say(
-        "The protocol decides by interval: a rule is met only where the whole 95 percent interval keeps to it, not met "
+        "The protocol decides by interval: a rule is met only where the whole interval keeps to it, not met "
         "where none of it does, and undecided otherwise. What is undecided cannot win."
     ),
 }

@@ -13,7 +13,9 @@ from string import Formatter
 from .allocation_wording import ALLOCATION
 from .cost_wording import COST
 from .dossier import Sentence
+from .kinds_wording import KINDS
 from .messages import Wording, say, say_counted
+from .rejudged_wording import REJUDGED
 from .selection_wording import SELECTION, SELECTION_WORDS
 from .sensitivity_wording import SENSITIVITY
 from .series_wording import BATCHES, WEIGHTS
@@ -516,7 +518,9 @@ SENTENCES: dict[str, Wording] = {
     **VERDICTS, **RECOMMENDATIONS, **REASONS, **CAPTIONS, **FINDINGS, **WOULD_CHANGE, **LIMITS, **GATES, **NOTICES,
     **LOOKS, **CONFIRMATIONS,
     **COST,
-    **NOT_TESTED, **SUBTITLE, **ROWS, **BATCHES, **WEIGHTS, **STATISTICS, **ALLOCATION, **SELECTION, **SENSITIVITY,
+    **NOT_TESTED, **SUBTITLE, **ROWS, **KINDS,
+    **BATCHES, **WEIGHTS, **STATISTICS, **ALLOCATION, **SELECTION, **SENSITIVITY,
+    **REJUDGED,
 }  # fmt: skip
 
 WORDS: dict[str, Wording] = {
@@ -550,6 +554,7 @@ WORDS: dict[str, Wording] = {
     "too_long": say("prompt too long"),
     "engine_error": say("engine error"),
     "protocol": say("protocol"),
+    "scorer": say("the scorer"),
     # memory scopes
     "allocated": say("allocated tensors"),
     "reserved": say("reserved by the allocator"),
