@@ -16,6 +16,7 @@ from collector.contract.texts import TextsHeader, decode_text, texts_path
 
 from .load import Store, open_records, two_contents
 from .locks import stored_documents
+from .rejudged import RULES as REJUDGED
 from .sql_files import CHECKS, check_file
 
 _EDITED = "restore the file from a copy; a line changed after writing is no evidence"
@@ -53,7 +54,11 @@ def check(paths: Sequence[Path], *, cache_dir: Path | None = None) -> CheckRepor
                 (flags if problem.is_notice else findings).append(found)
             if report.header is not None:
                 findings += _header(store, report)
+        findings += _rules(store)
         findings += _protocols(store)
+        for unused in store.unused:
+            found = Finding(unused.report.path, 1, unused.rule, unused.message, REJUDGED[unused.rule])
+            (flags if unused.rule == "judged-again-later" else findings).append(found)
         for rule in CHECKS:
             (findings if check_file(rule).is_finding else flags).extend(_between_records(store, rule))
         findings += two_contents(store)
@@ -100,23 +105,29 @@ def _header(store: Store, report: chain.FileReport) -> Iterator[Finding]:
     if documents_digest(documents) != lock.trial.documents_digest:
         message = f"the run's {len(documents)} document records are not the documents that the protocol was frozen with"
         yield Finding(report.path, 1, "documents-digest", message, _EDITED)
-    yield from _rules(store, report, rule_digest(lock.trial))
 
 
-def _rules(store: Store, report: chain.FileReport, wanted: str) -> Iterator[Finding]:
-    rows = store.con.execute(
-        "select min(seq), rule_digest, count(*) from stg_score where run_id = ? and rule_digest <> ? "
-        "group by rule_digest order by min(seq)",
-        [report.run_id, wanted],
-    ).fetchall()
-    for seq, digest, count in rows:
-        message = f"{count} score(s) were judged by rules {digest[:12]}…, the protocol has {wanted[:12]}…"
-        yield Finding(report.path, seq + 1, "other-rules", message, "judge the run by the protocol's own rules")
+def _rules(store: Store) -> Iterator[Finding]:
+    """Yield the scores of each file, as they stand in it, that were not judged by the rules in its own header."""
+    for report in store.files:
+        try:
+            lock = msgspec.json.decode(report.header.protocol_json if report.header else b"", type=Lock)
+        except msgspec.MsgspecError:
+            continue  # told already
+        wanted = rule_digest(lock.trial)
+        rows = store.con.execute(
+            "select min(seq), rule_digest, count(*) from records where kind = 'score' and run_id = ? "
+            "and rule_digest <> ? group by rule_digest order by min(seq)",
+            [report.run_id, wanted],
+        ).fetchall()
+        for seq, digest, count in rows:
+            message = f"{count} score(s) were judged by rules {digest[:12]}…, the protocol has {wanted[:12]}…"
+            yield Finding(report.path, seq + 1, "other-rules", message, "judge the run by the protocol's own rules")
 
 
 def _protocols(store: Store) -> Iterator[Finding]:
     """Yield every file whose protocol is not that of the earliest run: such runs are never pooled."""
-    runs = [report for report in store.files if report.header is not None]
+    runs = [report for report in store.runs if report.header is not None]
     ordered = sorted(runs, key=lambda r: (r.header.wall_at, r.header.run_id) if r.header else ("", ""))
     first = ordered[0].header if ordered else None
     for report in ordered:

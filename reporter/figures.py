@@ -16,6 +16,7 @@ from collector.contract.records.base import Stage
 from . import statistics
 from .dossier import BASES, Basis, Figure, Row, Table, Unit, Value
 from .load import Store, two_contents
+from .rejudged import RULES as REJUDGED
 from .sql_files import MARTS, TABLES, TEST_MARTS, TEST_PREFIX, TEST_STAGE, TEST_TABLES, sql_file
 from .tables import MAX_SOURCES, TableMaker, figure_id, finite
 
@@ -153,11 +154,15 @@ def weakest(bases: Sequence[Basis]) -> Basis:
 
 def _headers(store: Store) -> tuple[Header, ...]:
     """Return one header per run, by time."""
-    headers = {report.header.run_id: report.header for report in store.files if report.header is not None}
+    headers = {report.header.run_id: report.header for report in store.runs if report.header is not None}
     if not headers:
         if newer := store.newer_files:
             message, step = "no file but those of a newer format, set aside whole", "upgrade gpu-dossier to read them"
             raise Refused([Finding(newer[0], 1, "newer-format", message, step)])
+        if store.unused:
+            raise Refused(
+                [Finding(one.report.path, 1, one.rule, one.message, REJUDGED[one.rule]) for one in store.unused]
+            )
         step = "run `reporter check` on the files, or name others"
         raise Refused([Finding(store.files[0].path, 1, "no-run", "no file holds a readable run", step)])
     return tuple(sorted(headers.values(), key=lambda header: (header.wall_at, header.run_id)))
@@ -184,7 +189,7 @@ def _one_protocol(store: Store, headers: Sequence[Header]) -> None:
             "runs of different protocols are never pooled",
             "make one dossier per protocol: name only the files of one",
         )
-        for report in store.files
+        for report in store.runs
         if report.header is not None and report.header.protocol_id != wanted
     ]  # fmt: skip
     if findings:

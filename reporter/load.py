@@ -19,6 +19,7 @@ from collector.contract import chain, columns
 from collector.contract.errors import Finding
 from collector.contract.records import KINDS
 
+from . import rejudged
 from .cache import Cache, Entry, default_cache_dir
 from .record_files import record_files
 
@@ -62,6 +63,7 @@ class Store:
 
     files: one report per distinct file, by name. set_aside: lines and whole files that no figure uses. copies: files
     with the bytes of another. duplicate_counts: kind -> records ignored because an earlier one has their natural key.
+    judged_again: runs whose judgements come from a newer file. unused: files of judgements that no figure uses.
     """
 
     def __init__(
@@ -72,12 +74,21 @@ class Store:
         set_aside: list[SetAside],
         copies: list[tuple[Path, Path]],
         duplicate_counts: dict[str, int],
+        judged_again: list[rejudged.Rejudged],
+        unused: list[rejudged.Unused],
     ) -> None:
         self.con = con
         self.files = files
         self.set_aside = set_aside
         self.copies = copies
         self.duplicate_counts = duplicate_counts
+        self.judged_again = judged_again
+        self.unused = unused
+
+    @property
+    def runs(self) -> list[chain.FileReport]:
+        """The files that are runs, without those of judgements made again; each with its present protocol's header."""
+        return rejudged.runs(self.files, self.judged_again)
 
     @property
     def newer_files(self) -> list[Path]:
@@ -130,10 +141,13 @@ def open_records(paths: Sequence[Path], *, cache_dir: Path | None = None, write_
     parquets = sorted({entry.parquet for entry in entries.values() if entry.parquet})
     is_small = sum(report.record_count for report in reports) <= SMALL_COUNT
     con = _connect(cache.folder, parquets, is_small=is_small, write_to=write_to)
+    judged_again, unused = rejudged.pairs(reports)
+    rejudged.create_tables(con, judged_again, unused)
     duplicates = _create_views(con, entries.values(), is_small=is_small)
     _create_files(con, reports)
     return Store(
-        con, files=reports, set_aside=_set_aside(reports), copies=copies, duplicate_counts=duplicates
+        con, files=reports, set_aside=_set_aside(reports), copies=copies, duplicate_counts=duplicates,
+        judged_again=judged_again, unused=unused,
     )  # fmt: skip
 
 
@@ -209,13 +223,15 @@ def _create_views(con: duckdb.DuckDBPyConnection, entries: Iterable[Entry], *, i
         from (select distinct run_id from records)""")
     kept = " and (file, file_row) not in (select file, file_row from ignored_duplicates)" if has_duplicates else ""
     form = "table" if is_small else "view"
+    has_rejudging = con.execute("select count(*) from rejudging").fetchall() != [(0,)]
     for kind in KINDS:
         fields = dict.fromkeys(["run_id", "seq", "written_at", *columns.kind_columns(kind), "missing"])
         listed = ", ".join(f'"{name}"' for name in fields if name not in ("kind", "prev"))
-        con.execute(
-            f"create {form} stg_{kind} as select {listed}, {_SOURCE} as source "
+        plain = (
+            f"select {listed}, {_SOURCE} as source "
             f"from records inner join run_numbers using (run_id) where kind = '{kind}'{kept}"
         )
+        con.execute(f"create {form} stg_{kind} as {rejudged.view(kind, plain) if has_rejudging else plain}")
     counted = con.execute("select kind, count(*) from ignored_duplicates group by kind order by kind").fetchall()
     return {str(kind): int(number) for kind, number in counted}
 

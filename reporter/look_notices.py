@@ -48,6 +48,6 @@ def _choice(case: Case, store: Store) -> Iterator[Sentence]:
     chosen_from = last["choice_records_digest"]
     if case.stage != "test" and chosen_from and chosen_from != records_digest(store, with_test=False):
         yield sentence("notice_choice_records")
-    headers = [report.header for report in store.files if report.header is not None]
+    headers = [report.header for report in store.runs if report.header is not None]
     if any(header.stage == "validation" and header.wall_at > looks[0]["at"] for header in headers):
         yield sentence("notice_validation_after_look")

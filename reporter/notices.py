@@ -16,6 +16,7 @@ from .load import Store
 from .look_notices import look_notices
 from .offered import Offered
 from .packages import Mismatch
+from .rejudged_notices import rejudged_notices
 from .requirement_tables import peak_figures
 from .selection import Standing
 from .stability import unstable_gates
@@ -34,6 +35,7 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
     return [
         *_scripted(store),
         *_files(case, store),
+        *rejudged_notices(case, store),
         *look_notices(case, store),
         *_busy(case),
         *_noise(case),
@@ -84,7 +86,7 @@ def _files(case: Case, store: Store) -> Iterator[Sentence]:
         count = case.book.given("notices/all/duplicate_records", store.duplicate_count, "records", "measured")
         yield sentence("notice_duplicates", records=ref(count))
     plans = case.book.given(
-        "notices/all/plans", len({r.header.plan_id for r in store.files if r.header}), "count", "measured"
+        "notices/all/plans", len({r.header.plan_id for r in store.runs if r.header}), "count", "measured"
     )
     if case.book.figures[plans].value != 1:
         yield sentence("notice_plans", plans=ref(plans))
