@@ -65,7 +65,7 @@ class VariantScript:
     """One variant of the campaign: which documents (0-based) get which outcome, how fast, how large, how it fails.
 
     `outcomes` maps a document index to its score outcome; every other document is right. `changed_in_repeat` are the
-    documents whose acceptance flips in the reference's A/A repeat. `failure` ends the pass in its load phase.
+    documents whose acceptance flips in every repeat. `failure` ends the pass in its load phase.
     `killed_attempts` attempts are cut half-way before the complete one.
     """
 
@@ -340,7 +340,7 @@ class CampaignBuilder:
             sent = clock
             for row, index in enumerate(rows):
                 outcome = variant.outcomes.get(index, "right")
-                if purpose == "reference_repeat" and index in variant.changed_in_repeat:
+                if purpose in ("reference_repeat", "repetition") and index in variant.changed_in_repeat:
                     outcome = "wrong" if outcome == "right" else "right"
                 request = self._request(pass_id, variant, index, "measure", sent, outcome)
                 if variant.batch > 1:

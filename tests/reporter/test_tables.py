@@ -332,13 +332,20 @@ def test_c04_repeat_agreement_is_told_for_each_configuration_that_was_repeated(
     tmp_path: Path, campaign_records: Kit
 ) -> None:
     kit = campaign_records
-    levels = [kit.variant(name="fp32", outcomes={1: "wrong"}, concurrency=level) for level in (1, 2, 4)]
-    found = evidence(kit(tmp_path / "runs", documents=20, variants=levels, repetitions=2).runs)
+    levels = [
+        kit.variant(
+            name="fp32", outcomes={1: "wrong"}, concurrency=level, changed_in_repeat=frozenset(range(4 * level))
+        )
+        for level in (1, 2, 4)
+    ]
+    found = evidence(kit(tmp_path / "runs", documents=200, variants=levels, repetitions=2).runs)
     assert keys(found, "noise") == [
         "fp32~example-cpu-2-cores~b1~c1~ref2", "fp32~example-cpu-2-cores~b1~c2~r2",
         "fp32~example-cpu-2-cores~b1~c4~r2",
     ]  # fmt: skip
     assert labels(found, "noise", "fp32~example-cpu-2-cores~b1~c4~r2")["label"] == "fp32 · 4"
+    agreement = [cells(found, "noise", key)["agreement_percent"] for key in keys(found, "noise")]
+    assert agreement == [98.0, 96.0, 92.0]
 
 
 def test_c10_a_fifth_of_unparseable_answers_carries_a_warning_and_one_in_twenty_does_not(
