@@ -75,7 +75,7 @@ def expected_reloads(passes: Sequence[PlannedPass], progress: Progress) -> list[
 def judged_passes(path: Path, pass_ids: Iterable[str]) -> dict[str, Judged]:
     """Return what a run file says of these passes: their completed requests and what they had loaded."""
     found = {pass_id: Judged([], None) for pass_id in pass_ids}
-    for line in chain.scan(path):
+    for line in chain.scan(path) if found else ():
         match line.record:
             case Request(phase="measure", request_outcome="completed", pass_id=pass_id) as request if pass_id in found:
                 found[pass_id].requests.append(request)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -11,7 +11,7 @@ from collector.attempt import Watcher
 from collector.clock import Clock
 from collector.contention import BusyReport
 from collector.contract.digests import text_hmac
-from collector.contract.protocol import DocumentLine, LockedDocument
+from collector.contract.protocol import DocumentLine, Lock, LockedDocument
 from collector.contract.records import Decision, Document, Engine, Header, PassBegin, Warning
 from collector.contract.records.base import Stage
 from collector.contract.texts import Text
@@ -76,6 +76,28 @@ def describe(
     for decision in decisions:
         journal.append(decision)
     journal.flush()
+
+
+def left_out(lock: Lock, only: Sequence[str], only_series: Sequence[str]) -> Iterator[Decision]:
+    """Yield what a run of a part of its plan leaves out, by --variant and by --series."""
+    skipped = [variant.name for variant in lock.plan.variants if only and variant.name not in only]
+    if skipped:
+        detail = {"variants": ", ".join(skipped), "reason": "left out with --variant"}
+        yield Decision(decision="skipped", decided_by="collector", detail=detail)
+    if only_series:
+        detail = {"only_series": ", ".join(only_series), "reason": "the others are left out with --series"}
+        yield Decision(decision="skipped", decided_by="collector", detail=detail)
+
+
+def change_of_rental(before: str | None, now: str | None, watcher: Watcher) -> list[Decision]:
+    """Return that a resumed file goes on under another rental: a header never changes, so it is a decision."""
+    if now is None or now == before:
+        return []
+    watcher.notice(
+        f"this file was begun under {f'rental {before}' if before else 'no rental'} and goes on under {now}: its "
+        "header stays, and a decision records the change"
+    )
+    return [Decision(decision="resumed", decided_by="collector", detail={"rental_id": now})]
 
 
 def warn_of_others(journal: Journal, report: BusyReport, watcher: Watcher, *, salt: bytes) -> None:

@@ -9,7 +9,7 @@ loses that last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ from collector.plan import (
 )
 from collector.reload_check import Judged, Reload, due_reloads, expected_reloads, judged_passes, words
 from collector.resume import Progress
-from collector.run_description import describe, header, pass_begin, warn_of_others
+from collector.run_description import change_of_rental, describe, header, left_out, pass_begin, warn_of_others
 from collector.run_files import newest_sealed, resumable
 from collector.workers import WorkerFactory
 
@@ -160,10 +160,12 @@ class Run:
             ]  # fmt: skip
         journal, progress = self._open(out_dir, detected)
         with journal:
-            opening = self._change_of_rental(progress) if progress.is_continued else self._options.opening
+            opening = self._options.opening
+            if progress.is_continued:
+                opening = change_of_rental(progress.rental_id, self._options.rental_id, self._watcher)
             describe(
                 journal, progress, self._frozen, detected, engines.values(), stage=self._options.stage,
-                decisions=[*self._left_out(), *opening],
+                decisions=[*left_out(self._lock, self._options.only, self._options.only_series), *opening],
             )  # fmt: skip
             warn_of_others(
                 journal, self._machine.look_around(detected.devices), self._watcher, salt=self._frozen.salt
@@ -222,27 +224,6 @@ class Run:
                 next_step="read it with `reporter`; to measure the whole plan once more, run without --resume",
             )
 
-    def _change_of_rental(self, progress: Progress) -> list[Decision]:
-        """A header never changes: that the work goes on under another rental is a decision in its place."""
-        before, now = progress.rental_id, self._options.rental_id
-        if now is None or now == before:
-            return []
-        self._watcher.notice(
-            f"this file was begun under {f'rental {before}' if before else 'no rental'} and goes on under {now}: its "
-            "header stays, and a decision records the change"
-        )
-        return [Decision(decision="resumed", decided_by="collector", detail={"rental_id": now})]
-
-    def _left_out(self) -> Iterator[Decision]:
-        only, series = self._options.only, self._options.only_series
-        skipped = [v.name for v in self._lock.plan.variants if only and v.name not in only]
-        if skipped:
-            detail = {"variants": ", ".join(skipped), "reason": "left out with --variant"}
-            yield Decision(decision="skipped", decided_by="collector", detail=detail)
-        if series:
-            detail = {"only_series": ", ".join(series), "reason": "the others are left out with --series"}
-            yield Decision(decision="skipped", decided_by="collector", detail=detail)
-
     def _all(self, journal: Journal, progress: Progress, passes: list[PlannedPass], detected: Detected) -> RunReport:
         limits = progress.limits
         self._record_limits(journal, progress, passes)
@@ -264,36 +245,56 @@ class Run:
             is_stopping=lambda: self._stop_reason() is not None,
         )
         endings: dict[str, Ending] = {}
-        for planned in left:
-            if limits.refuses(planned):
-                continue
-            reason = self._stop_reason()
-            if reason is None:
-                attempt = progress.next_attempt(planned)
-                label = planned.label(attempt)
-                endings[label] = self._attempt(planned, attempt, around)
-                progress.learn(planned, attempt, endings[label])
-                self._record_limits(journal, progress, passes)
-                reason = self._stop_reason() if endings[label].outcome == "interrupted" else None
-            if reason is not None:
-                return self._stopped(reason, around, progress, passes, endings)
         checked: dict[str, str] = {}
+        reason = self._measure(left, endings, around, progress, passes)
         has_failed = False
-        reason = None
-        judged = judged_passes(journal.path, (one.key.pass_id(attempt) for one, attempt in self._due(passes, progress)))
-        for planned, attempt in self._due(passes, progress):
-            reason = self._stop_reason()
-            if reason is None:
-                ending, said = self._reload(planned, attempt, judged[planned.key.pass_id(attempt)], around)
-                reason = self._stop_reason() if ending.outcome == "interrupted" else None
-            if reason is not None:
-                return self._stopped(reason, around, progress, passes, endings)._replace(reloads=checked)
-            progress.reloaded.add(planned.key.variant_id)
-            checked[planned.variant.name] = said
-            has_failed |= ending.outcome == "failed"
+        if reason is None:
+            reason, has_failed = self._reload_all(checked, around, progress, passes)
+        if reason is not None:
+            return self._stopped(reason, around, progress, passes, endings)._replace(reloads=checked)
         is_part = self._options.only or self._options.only_series
         head_digest = None if is_part else journal.seal()
         return RunReport(journal.path, journal.run_id, head_digest, None, endings, checked, has_failed)
+
+    def _measure(
+        self, left: list[PlannedPass], endings: dict[str, Ending], around: Surroundings, progress: Progress,
+        passes: list[PlannedPass],
+    ) -> str | None:  # fmt: skip
+        """Run the passes that are left, and put how each attempt ended into `endings`; returns why it stopped."""
+        for planned in left:
+            if progress.limits.refuses(planned):
+                continue
+            if (reason := self._stop_reason()) is not None:
+                return reason
+            attempt = progress.next_attempt(planned)
+            ending = endings[planned.label(attempt)] = self._attempt(planned, attempt, around)
+            progress.learn(planned, attempt, ending)
+            self._record_limits(around.journal, progress, passes)
+            if ending.outcome == "interrupted" and (reason := self._stop_reason()) is not None:
+                return reason
+        return None
+
+    def _reload_all(
+        self, checked: dict[str, str], around: Surroundings, progress: Progress, passes: list[PlannedPass]
+    ) -> tuple[str | None, bool]:  # fmt: skip
+        """Check the reloads that are due, put what is found into `checked`; returns why it stopped, if one failed."""
+        due = self._due(passes, progress)
+        judged = judged_passes(around.journal.path, [one.key.pass_id(attempt) for one, attempt in due])
+        has_failed = False
+        for planned, attempt in due:
+            if (reason := self._stop_reason()) is not None:
+                return reason, has_failed
+            of_pass = judged[planned.key.pass_id(attempt)]
+            if not of_pass.requests:
+                checked[planned.variant.name] = f"{planned.variant.name} completed no answer to ask for again"
+                continue
+            ending, said = self._reload(planned, attempt, of_pass, around)
+            if ending.outcome == "interrupted" and (reason := self._stop_reason()) is not None:
+                return reason, has_failed
+            progress.reloaded.add(planned.key.variant_id)
+            checked[planned.variant.name] = said
+            has_failed |= ending.outcome == "failed"
+        return None, has_failed
 
     def _stopped(
         self, reason: str, around: Surroundings, progress: Progress, passes: list[PlannedPass],

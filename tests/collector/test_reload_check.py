@@ -132,6 +132,16 @@ def test_what_could_not_be_measured_is_not_loaded_again(
     assert list(checks(records_of(in_process(make_trial({**SCRIPT, "passes": [broken]})).path))) == ["fp32"]
 
 
+def test_a_variant_that_completed_no_answer_has_nothing_to_be_asked_again(
+    make_trial: Callable[..., Any], in_process: Callable[..., Any], records_of: Callable[[Path], list[Record]]
+) -> None:
+    refusing = {"match": "bf16/*", "defaults": {"failure_cause": "connection"}}
+    report = in_process(make_trial({**SCRIPT, "passes": [refusing]}))
+    assert list(checks(records_of(report.path))) == ["fp32"]
+    assert report.reloads["bf16"] == "bf16 completed no answer to ask for again"
+    assert (report.has_failed_reload, report.head_digest is not None) == (False, True)
+
+
 def test_the_protocol_can_leave_reload_checks_out(
     make_trial: Callable[..., Any], in_process: Callable[..., Any], records_of: Callable[[Path], list[Record]]
 ) -> None:
