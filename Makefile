@@ -68,9 +68,10 @@ format: $(INSTALLED) ## rewrite the sources in the house format
 	$(BIN)/python -m ruff check --fix .
 	$(BIN)/python -m ruff format .
 
-benchmarks: $(INSTALLED) $(CACHE)/demo-model.path ## ratios within one run: decode loop, command start-up
+benchmarks: $(INSTALLED) $(CACHE)/demo-model.path ## ratios within one run: decode loop, command start-up, a campaign of 180,000 requests
 	$(BIN)/python tests/benchmarks/decode_loop.py --cache $(CACHE)
 	$(BIN)/python tests/benchmarks/help_time.py
+	$(BIN)/python tests/benchmarks/campaign_time.py
 
 $(CACHE)/demo-model.path: $(INSTALLED)
 	mkdir -p $(CACHE)
