@@ -115,7 +115,9 @@ def _ratio(book: Book, found: Row, start: Row | None) -> str | None:
 
 def _peak(book: Book, found: Row) -> tuple[str | None, str]:
     """Add the highest peak over the phases and name its phase."""
-    rows = [r for r in book.rows_of("memory", found.labels["configuration_key"]) if book.whole(r, "peak_bytes")]
+    # Only one configuration of a variant is loaded again: its reload would be compared with passes that have none.
+    of_pass = [r for r in book.rows_of("memory", found.labels["configuration_key"]) if r.labels["phase"] != "reload"]
+    rows = [r for r in of_pass if book.whole(r, "peak_bytes")]
     for scope in SCOPES:
         of_scope = [r for r in rows if r.labels["scope"] == scope]
         if of_scope:
