@@ -30,6 +30,7 @@ from collector.contract.records import (
     PassEnd,
     Reading,
     Record,
+    ReloadCheck,
     Request,
     Score,
     Seal,
@@ -43,6 +44,7 @@ from collector.contract.texts import Text, TextsHeader, encode_text, texts_path
 MS = 1_000_000
 FIELDS = ("date", "amount", "category")
 SALT = bytes(range(32))
+TINY = "example/tiny"
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,16 @@ class DeviceScript:
     host: str = "a"
     """Machines with different letters are different environments."""
     memory_bytes: int = 16 * 2**30
+    card_count: int = 1
+    """Cards of that name; the weights lie on all of them, and each further one is a little fuller."""
 
     @property
     def device_id(self) -> str:
         return "cpu" if self.kind == "cpu" else "cuda:0"
+
+    @property
+    def device_ids(self) -> list[str]:
+        return ["cpu"] if self.kind == "cpu" else [f"cuda:{index}" for index in range(self.card_count)]
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,10 @@ class VariantScript:
     """Documents answered in other words than the outcome alone says."""
     check_differs: Mapping[int, int] = field(default_factory=dict)
     """Documents of the batch check that differ -> tokens that agree before."""
+    factor: str | None = None
+    """What the records say it differs in; by default what its purpose implies."""
+    reload: tuple[int, int] | None = None
+    """Checked and equal answers after its first pass is loaded again."""
 
 
 FP32 = VariantScript(outcomes={3: "wrong", 7: "unparseable", 11: "truncated"}, changed_in_repeat=frozenset({5}))
@@ -205,7 +217,7 @@ def locked_documents(count: int, critical: int, test_count: int = 0) -> list[p.L
 
 def locked_protocol(
     documents: int, critical: int, variants: Sequence[VariantScript], gates: p.Gates, repetitions: int, name: str,
-    test_documents: int = 0,
+    test_documents: int = 0, model: str = TINY,
 ) -> p.Lock:  # fmt: skip
     trial = p.LockedTrial(
         format=1, name=name, task_kind="extraction", prompt_hmac=text_hmac(SALT, "prompt"),
@@ -220,7 +232,7 @@ def locked_protocol(
     )  # fmt: skip
     names = {v.name: v for v in variants}
     plan = p.LockedPlan(
-        model=p.Model(id="example/tiny", origin="stored as 4-bit Q4_1 and dequantized"),
+        model=p.Model(id=model, origin="stored as 4-bit Q4_1 and dequantized"),
         engine=p.EngineChoice(name="scripted", script="script.json"), engine_script_sha256="5" * 64,
         variants=[p.VariantChoice(name=v.name, dtype=v.dtype) for v in names.values()],
         plan=p.PlanChoice(reference=variants[0].name, repetitions=repetitions),
@@ -232,12 +244,20 @@ def locked_protocol(
     )  # fmt: skip
 
 
+def _device_map(device: DeviceScript) -> dict[str, str]:
+    """One device holds everything, several hold a layer each."""
+    if len(device.device_ids) == 1:
+        return {"": device.device_id}
+    return {f"layers.{index}": device_id for index, device_id in enumerate(device.device_ids)}
+
+
 class CampaignBuilder:
     """Writes the passes of one run file in the order of the plan."""
 
     def __init__(self, file: RecordFile, lock: p.Lock, device: DeviceScript, stage: str, seed: int) -> None:
         self.file, self.lock, self.device, self.stage = file, lock, device, stage
         self.random = random.Random(seed)
+        self.reloads: list[ReloadCheck] = []
         self.texts: dict[str, Text] = {}
         self.documents = lock.documents
         role = "test" if stage == "test" else "validation"
@@ -278,10 +298,10 @@ class CampaignBuilder:
             device_name=device.name if device.kind == "cpu" else "Example CPU 2 cores",
             device_memory_bytes=16 * 2**30, missing={"power_limit_mw": "unsupported"},
         ))  # fmt: skip
-        if device.kind != "cpu":
+        for card, device_id in enumerate(device.device_ids if device.kind != "cpu" else []):
             self.file.add(Device(
-                environment_id=self.environment_id, device_id=device.device_id, device_kind="cuda",
-                device_name=device.name, device_uuid="GPU-0A1B2C3D-0000-1111-2222-333344445555",
+                environment_id=self.environment_id, device_id=device_id, device_kind="cuda",
+                device_name=device.name, device_uuid=f"GPU-0A1B2C3D-0000-1111-2222-33334444555{5 - card}",
                 device_memory_bytes=device.memory_bytes, power_limit_mw=700_000, foreign_process_count=0,
             ))  # fmt: skip
         self.file.add(Engine(
@@ -295,7 +315,9 @@ class CampaignBuilder:
             self._attempt(variant, purpose, repetition, attempt, is_killed=not is_last)
 
     def _attempt(self, variant: VariantScript, purpose: str, repetition: int, attempt: int, is_killed: bool) -> None:
-        variant_id = short_id({"variant": variant.name, "dtype": variant.dtype})
+        model = self.lock.plan.model.id
+        other_model = {} if model == TINY else {"model": model}
+        variant_id = short_id({"variant": variant.name, "dtype": variant.dtype} | other_model)
         key = {
             "protocol_id": self.lock.protocol_id, "stage": self.stage, "environment_id": self.environment_id,
             "engine_id": self.engine_id, "variant_id": variant_id, "batch": variant.batch,
@@ -307,7 +329,7 @@ class CampaignBuilder:
         if purpose == "reference_repeat":
             random.Random(repetition).shuffle(order)
         factors = {"reference_repeat": "order", "variant": "weights", "series": "batch"}
-        factor = factors.get(purpose, "none")
+        factor = (variant.factor if purpose == "variant" else None) or factors.get(purpose, "none")
         self.file.add(PassBegin(
             pass_id=pass_id, variant_name=variant.name, purpose=purpose, factor=factor,
             series="batch" if factor == "batch" else "weights",
@@ -368,6 +390,11 @@ class CampaignBuilder:
             live_row_steps=tokens if variant.batch > 1 else None,
             live_row_histogram=dict(live_rows) if variant.batch > 1 else {},
         ))  # fmt: skip
+        if variant.reload is not None and repetition == 1 and not is_killed:
+            self.reloads.append(ReloadCheck(
+                pass_id=pass_id, variant_id=variant_id, checked_document_count=variant.reload[0],
+                equal_answer_count=variant.reload[1], is_same_artefact=True, load_ns=2_000 * MS, answer_ns=900 * MS,
+            ))  # fmt: skip
 
     def _failed_load(self, pass_id: str, variant_id: str, variant: VariantScript) -> None:
         self.file.add(Failure(
@@ -389,13 +416,14 @@ class CampaignBuilder:
         element_bytes = 4 if variant.dtype == "float32" else 2
         self.file.add(Variant(
             variant_id=variant_id, pass_id=pass_id, variant_name=variant.name, observed_at=observed_at,
-            model_id="example/tiny", model_revision="0" * 40, requested={"dtype": variant.dtype, "attention": "sdpa"},
+            model_id=self.lock.plan.model.id, model_revision="0" * 40,
+            requested={"dtype": variant.dtype, "attention": "sdpa"},
             observed={"dtype": variant.dtype, "attention": "sdpa"}, origin="stored as 4-bit Q4_1 and dequantized",
             weight_storage=variant.dtype, compute_dtype=variant.dtype, attention="sdpa", cache_kind="dynamic",
             output_layer_format=variant.dtype, has_tied_embeddings=True,
             parameter_count=variant.weight_bytes // element_bytes, weight_bytes=variant.weight_bytes,
             claimed_weight_bytes=variant.weight_bytes, effective_bits=float(8 * element_bytes),
-            dtype_bytes={variant.dtype: variant.weight_bytes}, device_map={"": device_id}, has_offload=False,
+            dtype_bytes={variant.dtype: variant.weight_bytes}, device_map=_device_map(self.device), has_offload=False,
             file_digests={"model.safetensors": "7" * 64},
         ))  # fmt: skip
         shares: tuple[tuple[Any, int], ...] = (("embedding", 30), ("attention", 25), ("mlp", 44), ("norm", 1))
@@ -411,10 +439,9 @@ class CampaignBuilder:
         scopes: list[tuple[str, Any, int]] = [("cpu", "host", variant.peak_bytes)]
         if self.device.kind != "cpu":
             scopes += [
-                (self.device.device_id, "allocated", variant.peak_bytes),
-                (self.device.device_id, "reserved", variant.peak_bytes + 64 * 2**20),
-                (self.device.device_id, "process", variant.peak_bytes + 400 * 2**20),
-                (self.device.device_id, "device", variant.peak_bytes + 900 * 2**20),
+                (device_id, scope, variant.peak_bytes + (more + 8 * card) * 2**20)
+                for card, device_id in enumerate(self.device.device_ids)
+                for scope, more in (("allocated", 0), ("reserved", 64), ("process", 400), ("device", 900))
             ]
         phases: tuple[tuple[Any, int], ...] = (("load", 85), ("warmup", 95), ("measure", 100))
         statistics: tuple[tuple[Any, int], ...] = (("start", 60), ("peak", 100), ("end", 80))
@@ -509,6 +536,7 @@ def write_campaign(
     seed: int = 1,
     only: Sequence[str] | None = None,
     decisions: Sequence[Decision] = (),
+    model: str = TINY,
 ) -> CampaignFiles:
     """Write one run file of a plausible campaign into `runs`: the first variant is the reference and runs twice.
 
@@ -518,7 +546,7 @@ def write_campaign(
     """
     device = device or DeviceScript()
     gates = gates or p.Gates(max_lost_points="5", subsets=[p.SubsetGate(subset="critical", min_accepted_percent="60")])
-    lock = locked_protocol(documents, critical, variants, gates, repetitions, protocol_name, test_documents)
+    lock = locked_protocol(documents, critical, variants, gates, repetitions, protocol_name, test_documents, model)
     began = dt.datetime.fromisoformat(start)
     run_id = run_id or hashlib.sha256(f"{device}{stage}{start}{seed}{protocol_name}".encode()).hexdigest()[:32]
     file = RecordFile(runs / f"{began:%Y%m%dT%H%M%SZ}-{run_id}.jsonl", run_id, began)
@@ -538,6 +566,8 @@ def write_campaign(
         builder.run_pass(variant, "series", 1)
     for variant in skipped_batches:
         builder.skip_batch(variant)
+    for check in builder.reloads:
+        file.add(check)
     head = file.seal() if is_sealed else None
     path = file.write()
     if has_texts:
