@@ -17,7 +17,7 @@ from . import statistics
 from .dossier import BASES, Basis, Figure, Row, Table, Unit, Value
 from .load import Store, two_contents
 from .rejudged import RULES as REJUDGED
-from .sql_files import MARTS, TABLES, TEST_MARTS, TEST_PREFIX, TEST_STAGE, TEST_TABLES, sql_file
+from .sql_files import MARTS, TABLES, TEST_MARTS, TEST_PREFIX, TEST_STAGE, TEST_TABLES, check_file, sql_file
 from .tables import MAX_SOURCES, TableMaker, figure_id, finite
 
 PERCENTILES = (50, 90, 95)
@@ -54,11 +54,12 @@ class Evidence(NamedTuple):
 def build(store: Store) -> Evidence:
     """Compute every figure and table that records give.
 
-    Raises Refused where the files hold no run, one run with two contents, or runs of more than one protocol: those are
-    never pooled.
+    Raises Refused where the files hold no run, one run with two contents, runs of more than one protocol, or passes of
+    one model that were sent different prompts: those are never pooled.
     """
     headers = _headers(store)
     _one_protocol(store, headers)
+    _same_prompts(store)
     if conflicts := two_contents(store):
         raise Refused(conflicts)
     con = store.con
@@ -191,6 +192,34 @@ def _one_protocol(store: Store, headers: Sequence[Header]) -> None:
         )
         for report in store.runs
         if report.header is not None and report.header.protocol_id != wanted
+    ]  # fmt: skip
+    if findings:
+        raise Refused(findings)
+
+
+def _same_prompts(store: Store) -> None:
+    """Refuse to compare answers to different prompts, before any of them is: one template more has halved a score."""
+    is_differing = store.con.execute("""
+        select 1 from stg_request inner join (select distinct run_id, pass_id, model_id from stg_variant)
+            using (run_id, pass_id)
+        where phase = 'measure' and turn = 0 and prompt_hmac is not null
+        group by model_id, document_id having min(prompt_hmac) <> max(prompt_hmac) limit 1""").fetchone()
+    if is_differing is None:
+        return
+    rule = check_file("different-prompt")
+    first: dict[str, tuple[int, int]] = {}
+    for run_id, seq, _ in store.con.execute(rule.text).fetchall():
+        place, count = first.get(run_id, (seq + 1, 0))
+        first[run_id] = (place, count + 1)
+    findings = [
+        Finding(
+            report.path, first[report.run_id][0], rule.rule,
+            f"different prompt: {first[report.run_id][1]} request(s) were sent another prompt than an earlier pass "
+            "sent for the same document, so no score of them is compared",
+            rule.next_step,
+        )
+        for report in store.runs
+        if report.run_id in first
     ]  # fmt: skip
     if findings:
         raise Refused(findings)
