@@ -346,8 +346,9 @@ def run(
 ) -> None:
     """Measure every pass of a frozen PROTOCOL on this machine and append the records to a file in --out.
 
-    Ctrl-C, a lost terminal and --stop-after leave the file open; --resume continues it. Exit code 5: a pass failed, its
-    failure is recorded; 130: stopped by a signal.
+    What is most useful runs first: the reference, its repeat, each variant once, then repetitions and batches, and at
+    the end each variant is loaded again and asked again. Ctrl-C, a lost terminal and --stop-after leave the file open;
+    --resume continues it. Exit code 5: a pass or a reload failed, its failure is recorded; 130: stopped by a signal.
 
     Example: collector run trial/protocol.toml --out runs/ --stop-after 2h
     """
