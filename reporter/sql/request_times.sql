@@ -19,4 +19,4 @@ select
 from counted_passes as passes
 inner join pass_documents as documents using (pass_key, run_id, pass_id)
 inner join final_requests as requests using (run_id, pass_id, document_id)
-order by passes.first_begun, passes.pass_key, documents.document_id
+order by requests.source
