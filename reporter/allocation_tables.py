@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from collector.contract.charges import Convention
 from collector.contract.money import Money
 
-from .allocation import CONVENTION_VERSION, IDLE, OWN_LINES, UNALLOCATED, Allocated, allocate, conventions, order
+from .allocation import (
+    CONVENTION_VERSION,
+    IDLE,
+    OWN_LINES,
+    UNALLOCATED,
+    Allocated,
+    Share,
+    allocate,
+    conventions,
+    filtered,
+    order,
+)
 from .allocation_usage import Accounts
 from .book import Book, ref, row
 from .configurations import accepted_id
@@ -143,7 +154,7 @@ def _bearers(book: Book, found: Accounts, allocated: Allocated) -> Iterator[Row]
     for currency in currencies(found):
         whole = paid_total(found, currency).minor_units
         for target in _lines(found, allocated):
-            own = [s for s in allocated.shares if (s.target, s.amount.currency) == (target, currency)]
+            own = filtered(allocated, _borne_by(target, currency)).shares
             key = f"{target}~{currency}"
             inputs = _inputs(book, found, allocated, sorted({s.charge_id for s in own}) or _ids(found, currency))
             amount = totals.get((currency, target), Money(0, currency)).minor_units
@@ -168,6 +179,10 @@ def _bearers(book: Book, found: Accounts, allocated: Allocated) -> Iterator[Row]
             cells["device_hours"] = hours if hours in book.figures else None
             kind = "line" if target in OWN_LINES else target.partition("~")[0]
             yield row(key, {"target": target, "label": _label(found, target), "currency": currency, "of": kind}, cells)
+
+
+def _borne_by(target: str, currency: str) -> Callable[[Share], bool]:
+    return lambda share: (share.target, share.amount.currency) == (target, currency)
 
 
 _FORMULAS = {
@@ -269,7 +284,15 @@ def _statements(book: Book, found: Accounts, allocated: Allocated) -> Iterator[R
         )
         for currency in currencies(found)
     ]  # fmt: skip
-    yield row("paid", {}, {}, *paid)
+    rates = [
+        sentence(
+            "allocation_rate", currency=rate.currency, rate=rate.rate, home=found.home, source=rate.source,
+            day="~" + rate.on.isoformat(),
+        )
+        for rate in found.campaign.exchange_rates
+        if rate.currency in currencies(found) and rate.currency != found.home
+    ]  # fmt: skip
+    yield row("paid", {}, {}, *paid, *rates)
     declared = found.campaign.allocation
     said = [sentence(f"convention_{declared.convention}", id=declared.convention, version=str(CONVENTION_VERSION))]
     if declared.convention == "proportional_usage":

@@ -10,6 +10,10 @@ ALLOCATION: dict[str, Wording] = {
         "Really paid for this campaign: {total}, in {charges} charges, tax and credits included.",
         by="charges",
     ),
+    "allocation_rate": say(
+        "Amounts stay in their currency; who bears more is compared at {rate} {home} for 1 {currency}, on {day}, "
+        "source: {source}."
+    ),
     "convention_direct": say(
         "Convention {id}, version {version}: a charge goes whole to the candidate that it names, or to the only "
         "one that ran on its rental; every other charge stays unallocated."
@@ -61,6 +65,10 @@ ALLOCATION: dict[str, Wording] = {
     "allocation_no_weights": say(
         "{convention} is not defined for {charges}: the campaign file gives no weights. The amount stays "
         "unallocated; no other convention steps in."
+    ),
+    "rental_runs": say(
+        "The campaign file names {runs} for rental {rental}, and no pass of these records ran there under that name: "
+        "the run is not here, or says itself that it ran on another."
     ),
     "rental_unused": say("No pass of these records ran on rental {rental}: all of it is idle."),
     "rental_full": say("Rental {rental} was busy all the time: reserved and used time cost the same."),

@@ -162,6 +162,8 @@ def _said(
 ) -> Iterator[Sentence]:
     """Yield what is remarkable about a rental: full, overrun, unused, passes outside its dates or without an end."""
     passes = [each for each in found.passes if each.rental == rental.id]
+    if strange := [run for run in rental.runs if run not in {each.run_id for each in passes}]:
+        yield sentence("rental_runs", rental=rental.id, runs=", ".join(strange))
     if not passes:
         yield sentence("rental_unused", rental=rental.id)
     elif time.ratio > 1:

@@ -9,7 +9,7 @@ import pytest
 from collector.weight_arithmetic import GB, GIB, weight_arithmetic
 
 
-def test_c11_of_the_mission_three_billion_parameters_at_16_8_and_4_bits() -> None:
+def test_mission_c11_three_billion_parameters_at_16_8_and_4_bits() -> None:
     rows = weight_arithmetic(3_000_000_000, (16, 8, 4))
     assert [row.exact_bytes for row in rows] == [6_000_000_000, 3_000_000_000, 1_500_000_000]
     assert [row.in_gb for row in rows] == [6, 3, Fraction(3, 2)]
