@@ -26,6 +26,7 @@ from .decision import decision, valid_until
 from .dossier import Dossier, Sentence
 from .figures import Evidence
 from .gate_tables import gate_figure, put_gates
+from .kinds import acceptance_sentence, work_sentence
 from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
 from .missing_passes import put_missing
@@ -160,6 +161,8 @@ def _dossier(case: Case, store: Store, evidence: Evidence, as_of: dt.date | None
         as_of=day.isoformat(),
         protocol_id=lock.protocol_id,
         protocol_name=lock.trial.name,
+        task_kind=lock.trial.task_kind,
+        answers_by=lock.plan.engine.answers_by,
         plan_ids=sorted({header.plan_id for header in headers}),
         stages=sorted({header.stage for header in headers}),
         frozen_at=lock.frozen_at,
@@ -183,9 +186,9 @@ def _subtitle(case: Case, first_run_at: str, as_of: dt.date) -> Iterator[Sentenc
     lock = case.lock
     everything = case.book.row("workload", ALL_DOCUMENTS)
     if everything is not None:
-        yield sentence(
-            "subtitle_workload", fields=", ".join(field.name for field in lock.trial.fields),
-            documents=ref(everything.cells["document_count"]), role="@" + ROLE_OF[case.stage],
+        yield work_sentence(
+            lock.trial, ref(everything.cells["document_count"]), role=ROLE_OF[case.stage],
+            answers_by=lock.plan.engine.answers_by,
         )  # fmt: skip
     if known := languages(case.book):
         yield sentence("subtitle_languages", languages=", ".join(known))
@@ -209,7 +212,7 @@ def _frozen(lock: Lock, first_run_at: str) -> Sentence:
 def _gates(case: Case) -> Iterator[Sentence]:
     """The rules in words, with the limits in whole documents where something was judged by them."""
     trial = case.lock.trial
-    yield sentence("gate_required", fields=", ".join(field.name for field in trial.fields if field.is_required))
+    yield acceptance_sentence(trial)
     judged = next((standing for standing in case.measured if standing.gates), None)
     limits: dict[tuple[str, str | None], dict[str, str]] = {}
     for gate in judged.gates if judged else []:

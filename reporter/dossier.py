@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from collector.contract.protocol import AnswersBy, TaskKind
+
 Basis = Literal["measured", "quoted", "assumed", "claimed", "example"]
 """Strongest first (mission A3)."""
 
@@ -151,6 +153,8 @@ class Dossier(msgspec.Struct, frozen=True, kw_only=True):
     """The date every validity is judged at; no clock is read."""
     protocol_id: str
     protocol_name: str
+    task_kind: TaskKind = "extraction"
+    answers_by: AnswersBy = "generation"
     plan_ids: list[str]
     stages: list[str]
     frozen_at: str

@@ -22,7 +22,8 @@ from typing import NamedTuple, cast, get_args
 from .dossier import BASES, Basis, Unit
 
 MARTS = (
-    "judged_stage", "pass_attempts", "configuration_devices", "configurations", "counted_passes", "pass_documents",
+    "judged_stage", "embedding_passes",
+    "pass_attempts", "configuration_devices", "configurations", "counted_passes", "pass_documents",
     "final_requests", "judged_documents", "document_groups", "reference_documents", "configuration_references",
     "paired_documents",
     "observed_variants", "gated_subsets", "request_times", "latency_samples", "repetition_medians", "batch_passes",
@@ -34,7 +35,8 @@ MARTS = (
 TABLES = (
     "runs", "passes", "looks", "roles", "environments", "devices", "engines", "variants", "tensor_groups",
     "weight_places", "workload", "quality", "coverage", "quality_repetitions", "subset_repetitions", "quality_by_group",
-    "quality_warnings", "fields", "comparisons", "paired", "paired_subsets", "changed_documents", "noise", "latency",
+    "quality_warnings", "fields", "graded",
+    "comparisons", "paired", "paired_subsets", "changed_documents", "noise", "latency",
     "latency_repetitions", "latency_between", "durations", "energy", "memory", "batch_series", "batch_changes",
     "batch_checks",
     "reload_checks", "failures", "decisions", "warnings",

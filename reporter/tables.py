@@ -10,6 +10,7 @@ import duckdb
 
 from . import latency_statistics, paired_statistics, statistics
 from .dossier import Figure, Interval, Row, Table, Value
+from .graded_statistics import mean_of_values
 from .load import SEQ_BITS
 from .sql_files import FigureColumn, SqlFile, query_digest
 
@@ -145,6 +146,8 @@ def _interval(column: FigureColumn, row: Mapping[str, Any]) -> Interval | None:
         case "tango_clustered":
             pairs, sums = paired_statistics.Pairs(*given[:4]), paired_statistics.ClusterSums(*given[4:])
             bounds, scale = paired_statistics.tango_clustered(pairs, sums), 100.0
+        case "mean_of_values":
+            bounds = mean_of_values(*given)
         case "t_of_means":
             bounds = latency_statistics.mean_interval(*given)
         case "welch_of_logs":

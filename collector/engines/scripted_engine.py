@@ -58,7 +58,10 @@ def identity(setup: EngineSetup) -> EngineIdentity:
     """Return the engine's name and the digest of its script: another script is another engine."""
     path = script_path(setup)
     read_script(path)
-    return EngineIdentity(engine_name="scripted", engine_version="1", engine_flags={"script_sha256": file_sha256(path)})
+    flags = {"script_sha256": file_sha256(path)}
+    if setup.engine.answers_by == "embedding":
+        flags["embedding"] = "scripted"
+    return EngineIdentity(engine_name="scripted", engine_version="1", engine_flags=flags)
 
 
 def create(setup: EngineSetup, clock: Clock) -> ScriptedEngine:

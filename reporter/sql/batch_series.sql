@@ -89,7 +89,7 @@ tried as (
         end as reason,
         case
             when not passes.is_counted then coalesce(passes.cause, 'not_measured')
-            when passes.batch = 1 then 'not_applicable'
+            when passes.batch = 1 or embedding.pass_id is not null then 'not_applicable'
             else 'not_exposed_by_engine'
         end as reason_of_rows,
         passes.sources || coalesce(answered.sources, []) || coalesce(changes.sources, []) || coalesce(reduced.sources, [])
@@ -98,6 +98,7 @@ tried as (
     left join answered using (pass_key)
     left join changes using (pass_key)
     left join steps using (run_id, pass_id)
+    left join embedding_passes as embedding using (run_id, pass_id)
     left join phases using (run_id, pass_id)
     left join reduced using (run_id, pass_id)
 ),

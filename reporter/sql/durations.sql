@@ -5,14 +5,17 @@
 -- figure measure_ns | nanoseconds | measured | duration of the measure phase by the worker's monotonic clock
 -- figure pass_ns | nanoseconds | measured | from starting the worker to its end, by the parent's monotonic clock
 -- figure completed_documents | documents | measured | final tries with outcome completed
--- figure output_tokens | tokens | measured | sum of generated tokens of completed final tries
+-- figure output_tokens | tokens | measured | sum of generated tokens of completed final tries; null where answers are embedded
+-- figure embedded_tokens | tokens | measured | sum of the tokens of all texts embedded for completed final tries; null where answers are generated
 -- figure output_tokens_per_s | tokens_per_second | derived | output_tokens / measure_ns x 10^9
+-- figure embedded_tokens_per_s | tokens_per_second | derived | embedded_tokens / measure_ns x 10^9
 -- figure documents_per_h | documents_per_hour | derived | completed_documents / measure_ns x 3600 x 10^9
 with answered as (
     select
         passes.pass_key,
         count(*) as completed_documents,
         sum(requests.output_tokens) as output_tokens,
+        sum(requests.prompt_tokens) as prompt_tokens,
         list(requests.source order by requests.source) as sources
     from counted_passes as passes
     inner join pass_documents as documents using (pass_key, run_id, pass_id)
@@ -30,7 +33,16 @@ select
     passes.phase_ns['measure'] as measure_ns,
     passes.pass_ns,
     coalesce(answered.completed_documents, 0) as completed_documents,
-    coalesce(answered.output_tokens, 0) as output_tokens,
+    case when embedding.pass_id is null then coalesce(answered.output_tokens, 0) end as output_tokens,
+    'not_applicable' as output_tokens_missing,
+    case when embedding.pass_id is not null then coalesce(answered.prompt_tokens, 0) end as embedded_tokens,
+    'not_applicable' as embedded_tokens_missing,
+    case
+        when embedding.pass_id is not null and passes.phase_ns['measure'] > 0
+            then answered.prompt_tokens / (passes.phase_ns['measure'] / 1e9)
+    end as embedded_tokens_per_s,
+    case when embedding.pass_id is null then 'not_applicable' else 'not_measured' end as embedded_tokens_per_s_missing,
+    case when embedding.pass_id is not null then 'not_applicable' else 'not_measured' end as output_tokens_per_s_missing,
     case when passes.phase_ns['measure'] > 0 then answered.output_tokens / (passes.phase_ns['measure'] / 1e9) end
         as output_tokens_per_s,
     case
@@ -40,4 +52,5 @@ select
     passes.sources || coalesce(answered.sources, []) as sources
 from counted_passes as passes
 left join answered using (pass_key)
+left join embedding_passes as embedding using (run_id, pass_id)
 order by passes.first_begun, passes.configuration_key, passes.repetition

@@ -18,6 +18,7 @@ select
         as outcome,
     coalesce(scores.is_accepted, false) as is_accepted,
     coalesce(scores.is_well_formed, false) as is_well_formed,
+    scores.graded_value,
     coalesce(scores.fields_right, []) as fields_right,
     coalesce(scores.fields_wrong, []) as fields_wrong,
     coalesce(scores.candidate_count, 0) as candidate_count,

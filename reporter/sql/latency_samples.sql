@@ -9,9 +9,9 @@ classes as (
     select *, 'all' as group_class from requests
 ),
 valued as (
-    select *, 1 as metric_place, 'ttft_s' as metric, ttft_ns as value_ns from classes
+    select *, 1 as metric_place, 'ttft_s' as metric, ttft_ns as value_ns from classes where not is_embedding
     union all by name
-    select *, 2 as metric_place, 'tpot_s' as metric, tpot_ns as value_ns from classes
+    select *, 2 as metric_place, 'tpot_s' as metric, tpot_ns as value_ns from classes where not is_embedding
     union all by name
     select *, 3 as metric_place, 'e2e_s' as metric, e2e_ns as value_ns from classes
 )

@@ -1,4 +1,5 @@
 -- one row per final try in the measure phase of a counted pass: its times, null where it did not complete
+-- A ranking by embedding has no tokens of its own: its answer is complete when its order is.
 -- step: mart
 select
     passes.pass_key,
@@ -15,8 +16,13 @@ select
         when request_outcome = 'completed' and output_tokens >= 2
             then (last_token_ns - first_token_ns) / (output_tokens - 1)
     end as tpot_ns,
-    case when request_outcome = 'completed' then cast(last_token_ns - intended_ns as double) end as e2e_ns
+    case
+        when request_outcome = 'completed'
+            then cast(case when embedding.pass_id is null then last_token_ns else done_ns end - intended_ns as double)
+    end as e2e_ns,
+    embedding.pass_id is not null as is_embedding
 from counted_passes as passes
 inner join pass_documents as documents using (pass_key, run_id, pass_id)
 inner join final_requests as requests using (run_id, pass_id, document_id)
+left join embedding_passes as embedding using (run_id, pass_id)
 order by requests.source
