@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -160,3 +161,22 @@ def test_the_starters_statements_do_not_cover_other_documents(tmp_path: Path) ->
         for name in ("permission", "review")
     ]
     assert "'val-001' first" in findings[0].message
+
+
+def test_every_commented_example_of_the_campaign_is_read_as_it_stands(tmp_path: Path) -> None:
+    """An option of a `# key = value` line is an example of a key that the line above belongs to."""
+    text = (STARTER / "campaign.toml").read_text(encoding="utf-8")
+    for mark, value in (("@TODAY@", "2026-11-30"), ("@VALID_UNTIL@", "2027-02-28")):
+        text = text.replace(f'"{mark}"', value)
+    text = text.replace('"@DEVICE@"', '"CPU"').replace('"the name above"', '"CPU"')
+    head, rest = text.split("# More that an offer can say", 1)
+    examples, tail = rest.split("# Hours beside processing", 1)
+    lines = [line[2:] for line in examples.splitlines()[1:] if re.match(r"# (\[|[a-z_]+ = )", line)]
+    plain = "\n".join(lines).replace('prices_per = "card"', 'prices_per = "card"\ndevice_count = 8\nminimum_cards = 2')
+    path = tmp_path / "campaign.toml"
+    path.write_text(head + plain + "\n#" + tail, encoding="utf-8")
+    campaign = read_campaign(path).campaign
+    assert (campaign.offers[-1].price_hour, len(campaign.offers[-1].fees)) == ("0.30", 1)
+    assert len(campaign.offers[-1].quote_lines) == len(campaign.exchange_rates) == len(campaign.staff) == 1
+    assert campaign.purchase is not None
+    assert campaign.energy is not None
