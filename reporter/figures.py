@@ -123,8 +123,9 @@ def derive(
         raise ValueError(f"{figure_id}: a derived figure has inputs")
     if value is None and missing_reason is None:
         raise ValueError(f"{figure_id}: a null needs a reason")
-    sources = list(dict.fromkeys(source for figure in inputs for source in figure.sources))
     is_listed = all(figure.record_count == len(figure.sources) for figure in inputs)
+    sources = _sources(inputs, fewest=None if is_listed else MAX_SOURCES)
+    digests = {id(figure.file_digests): figure.file_digests for figure in inputs}
     return Figure(
         figure_id=figure_id,
         value=finite(figure_id, value),
@@ -137,9 +138,22 @@ def derive(
         currency=currency,
         missing_reason=missing_reason if value is None else None,
         record_count=len(sources) if is_listed else sum(figure.record_count for figure in inputs),
-        file_digests=sorted({digest for figure in inputs for digest in figure.file_digests}),
+        file_digests=sorted(set().union(*digests.values())),
         sources=sources[:MAX_SOURCES],
     )
+
+
+def _sources(inputs: Sequence[Figure], *, fewest: int | None) -> list[str]:
+    """Return the records that the inputs list, each once: all of them, or the first until `fewest` are reached.
+
+    Figures of one row share their list, and a sum over hundreds of figures would read each of them again.
+    """
+    found: dict[str, None] = {}
+    for listed in {id(figure.sources): figure.sources for figure in inputs}.values():
+        found.update(dict.fromkeys(listed))
+        if fewest is not None and len(found) >= fewest:
+            break
+    return list(found)
 
 
 def entered(inputs: Sequence[Figure]) -> list[Basis]:

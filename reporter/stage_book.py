@@ -22,12 +22,16 @@ class StageBook(Book):
         self.figures = book.figures
         self.tables = book.tables
         self._stage = stage
+        self._own: dict[str, tuple[Sequence[Row], list[Row]]] = {}
         self._prefix = prefix
 
     def rows(self, table: str) -> Sequence[Row]:
         """Return the rows of a table in this stage; failures that belong to no pass count in each."""
         if table in _OF_ALL_STAGES:
-            return [row for row in super().rows(table) if row.labels.get("stage") in (self._stage, "")]
+            every = super().rows(table)
+            if table not in self._own or self._own[table][0] is not every:
+                self._own[table] = every, [row for row in every if row.labels.get("stage") in (self._stage, "")]
+            return self._own[table][1]
         return super().rows(self._prefix + table if self._prefix + table in self.tables else table)
 
 
