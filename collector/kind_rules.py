@@ -7,6 +7,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from collector.contract.errors import Finding
+from collector.contract.judging import Given
+from collector.contract.judging.answers import judge_answer
 from collector.contract.protocol import TaskKind
 from collector.contract.shape import nearest, shown
 from collector.documents import NumberedDocument
@@ -18,6 +20,7 @@ _OWN: dict[TaskKind, tuple[str, ...]] = {
 }
 MIN_CANDIDATES = 2
 _MAX_EXPONENT = 60
+_VERBATIM = Given(None, "end_token", "completed")
 
 
 def kind_findings(path: Path, entry: NumberedDocument, kind: TaskKind) -> list[Finding]:
@@ -67,6 +70,14 @@ def _answers(path: Path, entry: NumberedDocument) -> Iterable[Finding]:
             message = f"question {document.id!r} has the tolerance {document.tolerance} and the answer {shown(answer)}"
             next_step = "write the answer as a number like 1234.5, or remove the tolerance"
             yield Finding(path, entry.line, "tolerance", f"{message}, which is no number", next_step)
+        elif not _is_right_itself(answer, document.tolerance):
+            message = f"question {document.id!r}: the known answer {shown(answer)} itself would not be accepted"
+            next_step = "write it as one line, as a model would answer; judge with [task.scorer] what cannot be"
+            yield Finding(path, entry.line, "expected-value", message, next_step)
+
+
+def _is_right_itself(answer: str, tolerance: str | None) -> bool:
+    return judge_answer(answers=[answer], tolerance=tolerance, given=_VERBATIM._replace(answer=answer)).is_accepted
 
 
 def _ranking(path: Path, entry: NumberedDocument) -> Iterable[Finding]:

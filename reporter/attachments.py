@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from collector.contract.protocol import Lock, lock_bytes
 from collector.contract.texts import texts_path
 
-from .locks import lock_of
+from .locks import CarriedLock, lock_of
 from .record_files import record_files
 
 
@@ -37,7 +36,7 @@ def attachments(
 
 def _locks(files: Sequence[Path], folder: Path) -> list[Path]:
     """Write the lock of each plan, as the runs carry it, and return the paths."""
-    locks: dict[str, Lock] = {}
+    locks: dict[str, CarriedLock] = {}
     for file in files:
         lock = lock_of(file)
         if lock is not None:
@@ -46,6 +45,6 @@ def _locks(files: Sequence[Path], folder: Path) -> list[Path]:
     for plan_id, lock in sorted(locks.items()):
         name = "protocol.lock.json" if len(locks) == 1 else f"protocol-{plan_id[:12]}.lock.json"
         path = folder / name
-        path.write_bytes(lock_bytes(lock))
+        path.write_bytes(lock.content)
         written.append(path)
     return written

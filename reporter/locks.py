@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -44,8 +45,18 @@ def locked_documents(path: Path) -> list[LockedDocument]:
     return sorted(documents.values(), key=lambda document: document.document_id)
 
 
-def lock_of(path: Path) -> Lock | None:
-    """Return the whole lock that a run was made under, null where its header cannot be read."""
+class CarriedLock(NamedTuple):
+    """A lock as a run carries it. content: the lock file's bytes."""
+
+    plan_id: str
+    content: bytes
+
+
+def lock_of(path: Path) -> CarriedLock | None:
+    """Return the whole lock that a run was made under, null where its header cannot be read.
+
+    It has the fields that it was written with: one that a later version added would not agree with its own digests.
+    """
     with path.open("rb") as stream:
         try:
             header = decode_record(stream.readline())
@@ -54,7 +65,10 @@ def lock_of(path: Path) -> Lock | None:
     if not isinstance(header, Header):
         return None
     try:
-        lock = msgspec.json.decode(header.protocol_json, type=Lock)
+        plain = msgspec.json.decode(header.protocol_json, type=dict[str, object])
+        lock = msgspec.convert(plain, Lock)
     except msgspec.MsgspecError:
         return None
-    return msgspec.structs.replace(lock, documents=locked_documents(path))
+    documents = [msgspec.to_builtins(document) for document in locked_documents(path)]
+    encoded = msgspec.json.encode(plain | {"documents": documents})
+    return CarriedLock(lock.plan_id, msgspec.json.format(encoded, indent=2) + b"\n")

@@ -14,10 +14,12 @@ from click.testing import CliRunner, Result
 from collector import cli as collector_cli
 from collector.contract import chain
 from collector.contract.digests import json_digest
+from collector.contract.protocol import lock_digests
 from collector.contract.records import Failure, Header, Request, Score
 from collector.contract.texts import texts_path
 from reporter import cli as reporter_cli
 from reporter.load import open_records
+from reporter.locks import lock_of
 
 PROTOCOL = """format = 1
 name = "scripted questions"
@@ -362,6 +364,9 @@ def test_a_lock_of_an_earlier_version_is_carried_as_it_was_written(tmp_path: Pat
     header = records(source)[0]
     assert isinstance(header, Header)
     assert msgspec.json.decode(header.protocol_json)["trial"].keys() == lock["trial"].keys()
+    carried = lock_of(source)
+    assert carried is not None
+    assert lock_digests(carried.content) == (header.protocol_id, header.plan_id)
     assert run(reporter_cli.main, "check", trial / "runs").exit_code == 0
     scored(trial)
     assert run(reporter_cli.main, "check", trial / "runs", trial / "again").exit_code == 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
+from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given as for_all
@@ -91,11 +93,22 @@ def test_a_tolerance_is_kept_exactly(answer: str, is_right: bool) -> None:
     [
         ("1,440", {"1440", "1.44"}), ("1.440", {"1440", "1.44"}), ("1 440", {"1440"}), ("1\u202f440,5", {"1440.5"}),
         ("1.234.567", {"1234567"}), ("1,234.50", {"1234.5"}), ("1.234,50", {"1234.5"}), ("12'500", {"12500"}),
-        ("1,23,456", {"123456"}), ("0.333", {"0.333"}), ("−5", {"-5"}), ("1.5e3", {"1500"}), ("85%", {"85"}),
+        ("1,23,456", {"123456"}),
+        (".5", {"0.5"}), ("-,25", {"-0.25"}), ("0.333", {"0.333"}), ("−5", {"-5"}), ("1.5e3", {"1500"}), ("85%", {"85"}),
     ],
 )  # fmt: skip
 def test_numbers_are_read_in_every_usual_notation(text: str, readings: set[str]) -> None:
     assert [set(one) for one in numbers_in(text)] == [{Fraction(reading) for reading in readings}]
+
+
+@for_all(st.decimals(min_value="-1e12", max_value="1e12", places=4) | st.integers(-(10**12), 10**12))
+def test_every_number_as_it_is_usually_written_is_right(number: Any) -> None:
+    """With a point or a comma, alone or in a sentence; thousands apart by any separator."""
+    plain = f"{number:f}" if isinstance(number, Decimal) else str(number)
+    grouped = f"{number:,}"
+    for text in (plain, plain.replace(".", ","), grouped, grouped.replace(",", " "), grouped.replace(",", "'")):
+        for answer in (text, f"It is {text} kg.", f"Answer: {text}"):
+            assert verdict(answer, plain, tolerance="0").is_accepted, answer
 
 
 def test_what_is_part_of_a_word_and_what_no_notation_writes_is_no_number() -> None:

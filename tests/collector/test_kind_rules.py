@@ -66,6 +66,12 @@ def test_init_of_each_kind_checks_and_freezes(tmp_path: Path, kind: str) -> None
         ("answers", {"answers": []}, "expected-missing", "has no known answer"),
         ("answers", {"answers": ["43", " "]}, "expected-empty", "a known answer is empty"),
         ("answers", {"answers": ["forty-three"]}, "tolerance", "which is no number"),
+        (
+            "answers",
+            {"answers": ["43", "<think>"], "tolerance": None},
+            "expected-value",
+            "itself would not be accepted",
+        ),
         ("answers", {"expected": {"date": None}}, "wrong-kind", "`expected`, which is for tasks of kind extraction"),
         ("answers", {"relevance": {"A": 1}}, "wrong-kind", "`relevance`, which is for tasks of kind ranking"),
         (

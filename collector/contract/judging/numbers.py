@@ -10,7 +10,7 @@ from fractions import Fraction
 # A digit of any script; a number does not begin inside a word (the 2 of `H2O` is none), and it may end in a unit.
 _NUMBER = re.compile(
     r"""(?<![\w.,])(?P<sign>[-−‒–+]?)
-        (?P<body>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?!\d) | \d[\d.,'’_]*)
+        (?P<body>\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?:[.,]\d+)?(?!\d) | \d[\d.,'’_]* | [.,]\d+)
         (?:[eE](?P<power>[-+]?\d{1,2})(?!\w))?""",
     re.VERBOSE,
 )
@@ -51,6 +51,7 @@ def _readings(body: str) -> set[Fraction]:
 def _decimal(digits: str, *, mark: str, separator: str) -> Fraction | None:
     """Return the number where `mark` is the decimal mark and `separator` parts thousands; null where that cannot be."""
     whole, _, fraction = digits.partition(mark)
+    whole = whole or "0"  # .5
     if not re.fullmatch(r"\d*", fraction):
         return None
     part = re.escape(separator)
