@@ -49,7 +49,7 @@ class Configuration(NamedTuple):
     expected_documents: the protocol's documents for this stage, whatever was returned.
     corpus_ns: median over complete passes of the measured phase; `repetition_count` of them.
     subsets: name -> (accepted, documents expected).
-    answered: documents with an answer, right or wrong; failed and never sent ones have none.
+    scored: documents with a judgement; a failed request is judged, one whose scorer crashed is not.
     card_count: devices its weights lay on. reference_key: what its losses are counted against, null for the campaign's
     first reference. factor: what differs from that, `several` where a difference can be attributed to nothing.
     pairs: its documents against that reference's. times: metric -> percentiles of one request.
@@ -76,7 +76,7 @@ class Configuration(NamedTuple):
     failed: Failed | None
     machine: Machine
     environment_id: str | None = None
-    answered: int | None = None
+    scored: int | None = None
     model: str = ""
     card_count: int = 1
     reference_key: str | None = None
@@ -146,7 +146,7 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
         repetition_count=len(corpus_ids), machine=machine,
         peak=_peak(book, key, kind, machine.memory_bytes, capacity_id),
         failed=_failure(book, key) if quality is None else None, environment_id=environment_id,
-        answered=_answered(book, quality), model=labels.get("model", ""),
+        scored=book.whole(book.row("coverage", key), "scored_documents"), model=labels.get("model", ""),
         card_count=book.whole(compared, "card_count") or 1, reference_key=labels.get("reference_key") or None,
         factor=labels.get("factor") or "none", pairs=pairs_of(book, key), times=times_of(book, key),
         reload=reload_of(book, key), is_as_requested=_claim(labels.get("is_as_requested")),
@@ -156,12 +156,6 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
 
 def _claim(label: str | None) -> bool | None:
     return label == "yes" if label else None
-
-
-def _answered(book: Book, quality: Row | None) -> int | None:
-    total = book.whole(quality, "document_count")
-    without = [book.whole(quality, name) for name in ("failed_documents", "too_long_documents")]
-    return None if total is None else total - sum(count or 0 for count in without)
 
 
 def _durations(book: Book, key: str, column: str) -> list[tuple[int, str]]:

@@ -15,6 +15,7 @@ from .limits import does_not_show
 from .missing_passes import NOT_BEGUN
 from .overrides import override
 from .packages import cheapest
+from .paired_tests import caution_few_documents, margin_caveat
 from .price_tables import TIE, WANTED, bought, needed_figure, package_figure
 from .requirement_tables import requirement_sentence
 from .selection import Standing, headroom_bytes
@@ -32,7 +33,12 @@ def decision(case: Case) -> Decision:
         has_preferred=case.selection.preferred is not None,
         recommendation=_recommended(winner) if winner else _none(case),
         override=override(case),
-        reasons=[*cautions(case), *_until(case), *(_reasons(case, winner) if winner else _reasons_without(case))],
+        reasons=[
+            *cautions(case),
+            *_until(case),
+            *_evidence(case),
+            *(_reasons(case, winner) if winner else _reasons_without(case)),
+        ],
         headline=[entry.figure_id for entry in headline],
         headline_captions=[entry.caption for entry in headline],
         chart_finding=finding(case),
@@ -50,6 +56,16 @@ def cautions(case: Case) -> Iterator[Sentence]:
         yield sentence("reason_machine_busy")
     if any(row.labels["state"] == NOT_BEGUN for row in case.book.rows("missing_passes")):
         yield sentence("reason_missing_runs", missing=ref(case.missing_count()))
+
+
+def _evidence(case: Case) -> Iterator[Sentence]:
+    """How much the documents can carry: very few of them, and an interval that reaches across the rule."""
+    chosen = case.selection.chosen or next(iter(case.selection.equivalents), None)
+    shown = chosen or next((standing for standing in case.qualified if not standing.is_reference), None)
+    if chosen is not None and (caution := caution_few_documents(case.book, chosen.key)) is not None:
+        yield caution
+    if shown is not None and (caveat := margin_caveat(case.book, shown.key)) is not None:
+        yield caveat
 
 
 def valid_until(case: Case) -> str | None:

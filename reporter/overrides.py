@@ -53,7 +53,7 @@ def _record(case: Case, chosen: Standing) -> Iterator[Sentence]:
     assert chosen.configuration is not None
     yield sentence(
         "override_chosen", by=written.by, label=chosen.label, date="~" + written.on.isoformat(),
-        because=written.because,
+        because=written.because.rstrip("."),
     )  # fmt: skip
     if chosen.best is None:
         yield sentence("override_no_package")

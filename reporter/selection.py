@@ -262,13 +262,13 @@ def _blocked(standing: Standing, campaign: Campaign) -> Blocked | None:
 
 
 def _equally_covered(standings: list[Standing]) -> list[Standing]:
-    """Take out of the ranking whatever answered fewer documents than another: the two were not asked the same."""
+    """Take out of the ranking whatever had fewer documents judged than another: the two are no longer comparable."""
     free = [s for s in standings if s.has_qualified and s.blocked is None and s.candidate is not None]
-    most = max((s.configuration.answered or 0 for s in free if s.configuration is not None), default=0)
+    most = max((s.configuration.scored or 0 for s in free if s.configuration is not None), default=0)
     keys = {
         s.key
         for s in free
-        if s.configuration is not None and s.configuration.answered is not None and s.configuration.answered < most
+        if s.configuration is not None and s.configuration.scored is not None and s.configuration.scored < most
     }
     return [s._replace(blocked="coverage") if s.key in keys else s for s in standings]
 

@@ -33,9 +33,12 @@ SELECTION: dict[str, Wording] = {
     "verdict_incomplete": say("{stands}; no offer is complete: {offers}"),
     "verdict_arithmetic": say("{stands}; no quote adds up: {offers}"),
     "verdict_no_rate": say("{stands}; no exchange rate into {currency}: {offers}"),
-    "verdict_coverage": say("{stands}; {answered} of {documents} documents answered, others {most}: not ranked"),
+    "verdict_coverage": say("{stands}; {judged} of {documents} documents judged, others {most}: not ranked"),
     "verdict_reference_fails": say(
         "not judged: {reference}, the reference on its card, lost {lost} against the first, {allowed} allowed"
+    ),
+    "verdict_reference_rejected_subset": say(
+        "reference; fails its own rules: {subset} {accepted} accepted, {needed} needed"
     ),
     "verdict_undecided_lost": say("undecided: {lost} lost of {documents}, {allowed} allowed; the interval holds both"),
     "verdict_undecided_lost_more": say_counted(
@@ -121,7 +124,7 @@ SELECTION: dict[str, Wording] = {
         by="missing",
     ),
     # what a person decided
-    "override_chosen": say("{by} chose {label} on {date}: {because}"),
+    "override_chosen": say("{by} chose {label} on {date}: {because}."),
     "override_instead": say("The rules recommend {label} instead."),
     "override_same": say("The rules recommend the same."),
     "override_instead_equivalent": say("The rules found {labels} equivalent."),
@@ -169,7 +172,7 @@ SELECTION: dict[str, Wording] = {
     ),
     "change_undecided": say("More documents: the interval of {label} holds the limit of {rule}."),
     "change_impossible_peak": say("A run of {label} whose peak and card size agree."),
-    "change_coverage": say("A run of {label} in which every document is answered."),
+    "change_coverage": say("A run of {label} in which every document is judged."),
     "change_offer_whole": say("An offer for {label} that leaves nothing out, adds up and has an exchange rate."),
     "change_needs_all": say_counted(
         "{documents} more accepted document, {of_subset} of them in {subset}, and {label} meets every rule.",

@@ -27,7 +27,7 @@ def put_candidates(book: Book, selection: Selection, campaign: Campaign | None, 
 
     is_refuted: the recommended one does not meet the rules on the test documents.
     """
-    _most_answered(book, selection)
+    _most_scored(book, selection)
     place = {standing.key: index for index, standing in enumerate(selection.ranked)}
     entries = [(status_of(standing, selection), standing) for standing in selection.standings]
     entries.sort(key=lambda entry: (_ORDER[entry[0]], place.get(entry[1].key, len(place))))
@@ -42,15 +42,15 @@ def put_candidates(book: Book, selection: Selection, campaign: Campaign | None, 
     book.put("candidates", "one row per candidate, then per measured configuration that is none", rows)
 
 
-def _most_answered(book: Book, selection: Selection) -> None:
-    """Add the most documents that one which may win answered, where another answered fewer."""
+def _most_scored(book: Book, selection: Selection) -> None:
+    """Add the most documents judged of one that may win, where another had fewer."""
     if not any(standing.blocked == "coverage" for standing in selection.standings):
         return
     free = [s.configuration for s in selection.standings if s.has_qualified and s.blocked is None and s.configuration]
     book.derived(
-        [f"quality/{c.key}/{name}" for c in free for name in ("document_count", "failed_documents")],
-        figure_id="selection/all/most_answered_documents", value=max(c.answered or 0 for c in free), unit="documents",
-        formula="highest of documents - failed - too long among those that may win",
+        [f"coverage/{c.key}/scored_documents" for c in free],
+        figure_id="selection/all/most_scored_documents", value=max(c.scored or 0 for c in free), unit="documents",
+        formula="highest of scored_documents among those that may win",
     )  # fmt: skip
 
 

@@ -89,6 +89,8 @@ def rejection(standing: Standing, *, prefix: str = "") -> Sentence:
     counted, limit = (
         ref(gate_figure(configuration.key, gate, column, prefix=prefix)) for column in ("counted", "limit")
     )
+    if standing.is_reference and gate.subset:
+        return sentence("verdict_reference_rejected_subset", subset=gate.subset, accepted=counted, needed=limit)
     if standing.is_reference:
         return sentence("verdict_reference_rejected", accepted=counted, needed=limit)
     if gate.rule == LOSS:
@@ -217,7 +219,7 @@ def blocked(book: Book, standing: Standing, campaign: Campaign | None) -> Senten
         case "no_headroom":
             return sentence("verdict_no_headroom")
         case "coverage":
-            return _coverage(book, standing, stands)
+            return _coverage(standing, stands)
         case "no_candidate" | None:
             if standing.is_reference or campaign is None:
                 return None
@@ -246,19 +248,11 @@ def _requirement(book: Book, standing: Standing, campaign: Campaign, stands: str
     return requirement_sentence(book, standing, requirement, campaign, key=key, stands=stands)
 
 
-def _coverage(book: Book, standing: Standing, stands: str) -> Sentence:
-    configuration = standing.configuration
-    assert configuration is not None
-    quality = f"quality/{configuration.key}"
-    inputs = [f"{quality}/{name}" for name in ("document_count", "failed_documents", "too_long_documents")]
-    answered = book.derived(
-        inputs, figure_id=f"candidates/{configuration.key}/answered_documents", value=configuration.answered,
-        unit="documents", formula="documents - failed - too long",
-    )  # fmt: skip
-    most = "selection/all/most_answered_documents"
+def _coverage(standing: Standing, stands: str) -> Sentence:
+    row = f"coverage/{standing.key}"
     return sentence(
-        "verdict_coverage", stands=stands, answered=ref(answered), documents=ref(f"{quality}/document_count"),
-        most=ref(most),
+        "verdict_coverage", stands=stands, judged=ref(f"{row}/scored_documents"),
+        documents=ref(f"{row}/document_count"), most=ref("selection/all/most_scored_documents"),
     )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def test_the_record_names_who_when_why_the_price_and_what_the_rules_recommend(
 ) -> None:
     dossier = build_dossier([runs], overridden("A"))
     assert record(dossier, said) == [
-        "J. Buyer chose A on 30 January 2026: the card is in stock",
+        "J. Buyer chose A on 30 January 2026: the card is in stock.",
         "Example CPU 2 cores from Example Cloud for 1 package of 3 days: 300.00 EUR net, 357.00 EUR with tax.",
         "The rules recommend B instead.",
     ]

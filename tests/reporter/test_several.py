@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from collector.contract.protocol import Gates
 from reporter.assemble import build_dossier
 from reporter.dossier import Dossier, Row, Sentence
@@ -118,16 +120,24 @@ def test_planned_passes_that_are_not_there_are_named_and_block_nothing_silently(
     ]
 
 
-def test_one_that_answered_fewer_documents_is_not_ranked_with_those_that_answered_all(
+def test_one_with_fewer_documents_judged_is_not_ranked_with_those_judged_whole(
     tmp_path: Path, campaign_records: Kit, campaign_text: Text, said: Say
 ) -> None:
     kit = campaign_records
-    partly = kit.variant(name="bf16", outcomes={3: "failed"})
-    runs = kit(tmp_path / "runs", variants=[kit.fp32, partly]).runs
+    written = kit(tmp_path / "runs")
+    lines = written.path.read_bytes().splitlines()
+    begun = [msgspec.json.decode(line) for line in lines]
+    of_bf16 = next(line["pass_id"] for line in begun if line["kind"] == "pass_begin" and line["variant_name"] == "bf16")
+
+    def without_one(_: int, line: dict[str, Any]) -> dict[str, Any] | None:
+        is_left_out = line["kind"] == "score" and line["document_id"] == "doc-004" and line["pass_id"] == of_bf16
+        return None if is_left_out else line
+
+    written.path.write_bytes(b"".join(line + b"\n" for line in kit.rechain(lines, without_one)))
     text = campaign_text.candidate("A", "fp32", "a").candidate("B", "bf16", "b")
-    dossier = build_dossier([runs], text.offer("a", {3: "300.00"}).offer("b", {3: "100.00"}).write())
+    dossier = build_dossier([written.runs], text.offer("a", {3: "300.00"}).offer("b", {3: "100.00"}).write())
     found = rows(dossier, "candidates")
     assert {label: row.labels["status"] for label, row in found.items()} == {"A": "recommended", "B": "excluded"}
     assert said(dossier, found["B"].sentences[0]) == (
-        "meets the rules; 23 of 24 documents answered, others 24: not ranked"
+        "meets the rules; 23 of 24 documents judged, others 24: not ranked"
     )
