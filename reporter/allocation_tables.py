@@ -28,6 +28,8 @@ from .wording import sentence
 
 USAGE_CONVENTIONS: tuple[Convention, ...] = ("proportional_usage", "direct")
 """Conventions whose shares depend on measured time."""
+USED = "usage/all/device_hours"
+"""The figure of the device time of all passes."""
 
 
 def put_charges(book: Book, found: Accounts) -> None:
@@ -109,11 +111,11 @@ def _total_figure(currency: str) -> str:
     return f"origin_charges/{currency}/total"
 
 
-def _inputs(book: Book, found: Accounts, allocated: Allocated, charge_ids: Sequence[str]) -> list[str]:
-    """Return what a share is made from: the charges, and what the convention measures them by."""
-    inputs = [charge_figure(name) for name in charge_ids]
-    if allocated.convention in USAGE_CONVENTIONS:
-        inputs += [usage_figure(rental, target) for rental, target in found.pool.used_ns if rental is not None]
+def _inputs(book: Book, found: Accounts, allocated: Allocated, paid: Sequence[str]) -> list[str]:
+    """Return what shares are made from: figures of what was paid, and of what the convention measures it by."""
+    inputs = list(paid)
+    if allocated.convention in USAGE_CONVENTIONS and USED in book.figures:
+        inputs.append(USED)
     if allocated.convention == "accepted_output":
         keys = [accepted_id(s.configuration.key) for s in found.standings.values() if s.configuration is not None]
         inputs += [name for name in keys if name in book.figures]
@@ -126,7 +128,8 @@ def _leaves(book: Book, found: Accounts, allocated: Allocated) -> Iterator[Row]:
         whole = origins[share.charge_id].amount
         key = f"{share.charge_id}~{share.target}"
         amount = book.derived(
-            _inputs(book, found, allocated, [share.charge_id]), figure_id=f"allocated_charges/{key}/amount",
+            _inputs(book, found, allocated, [charge_figure(share.charge_id)]),
+            figure_id=f"allocated_charges/{key}/amount",
             value=share.amount.minor_units, unit="minor_units", currency=share.amount.currency,
             formula=f"{whole.decimal()} {whole.currency} x {share.ratio}, largest remainder",
         )  # fmt: skip
@@ -156,7 +159,8 @@ def _bearers(book: Book, found: Accounts, allocated: Allocated) -> Iterator[Row]
         for target in _lines(found, allocated):
             own = filtered(allocated, _borne_by(target, currency)).shares
             key = f"{target}~{currency}"
-            inputs = _inputs(book, found, allocated, sorted({s.charge_id for s in own}) or _ids(found, currency))
+            charges = [charge_figure(name) for name in sorted({share.charge_id for share in own})]
+            inputs = _inputs(book, found, allocated, charges or [_total_figure(currency)])
             amount = totals.get((currency, target), Money(0, currency)).minor_units
             parts = {
                 "direct": sum(s.amount.minor_units for s in own if s.is_direct),
@@ -192,16 +196,12 @@ _FORMULAS = {
 }
 
 
-def _ids(found: Accounts, currency: str) -> list[str]:
-    return [each.charge.id for each in found.origins if each.amount.currency == currency]
-
-
 def _each(book: Book, found: Accounts, every: Sequence[Allocated]) -> list[Row]:
     rows = []
     for allocated in every:
         totals, name = allocated.totals(), method(allocated)
         for currency in currencies(found):
-            inputs = _inputs(book, found, allocated, _ids(found, currency))
+            inputs = _inputs(book, found, allocated, [_total_figure(currency)])
             amounts = {
                 target: book.derived(
                     inputs, figure_id=f"conventions/{name}~{target}~{currency}/amount", unit="minor_units",

@@ -46,6 +46,8 @@ def put_usage(book: Book, found: Accounts, digests: dict[str, list[str]]) -> Non
         cells = _time_cells(book, f"usage/{key}", passes, digests)
         rows.append(row(key, {"rental": rental or "", "target": target, "label": labels[target]}, cells))
     book.put("usage", "one row per (rental, who ran on it); without a rental where none is named", rows)
+    if found.passes:
+        _time_cells(book, "usage/all", found.passes, digests)
     for target in labels:
         passes = [p for p in found.passes if found.target_of_key[p.configuration_key] == target]
         if passes:
