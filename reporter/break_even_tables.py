@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from collector.contract.tariffs import NS_PER_HOUR, Tariff, tariffs_of
 from .book import Book, hours, row
 from .break_even import Segment, Totals, breakpoints, horizon_ns, segments
 from .dossier import Row
-from .offer_tables import exchange_inputs, offer_inputs
+from .offer_figures import exchange_inputs, offer_inputs
 from .selection import Standing
 
 MOST_POINTS = 64
@@ -128,11 +128,15 @@ def _need(group: Group, standing: Standing) -> Row:
     return row(f"{group.key}~{standing.key}", labels, {"needed_hours": f"calendar/{standing.key}/needed_hours"})
 
 
-def cheapest_rent(standing: Standing, campaign: Campaign, needed_ns: Fraction) -> Money | None:
-    """Return the cheapest net total of a standing's valid offers for another need, in the campaign's currency."""
+def cheapest_rent(standing: Standing, campaign: Campaign) -> Callable[[Fraction], Money | None]:
+    """Return what gives the cheapest net total of a standing's valid offers for a need, in the campaign's currency."""
     group = next(iter(groups_of([standing])), None)
-    totals = Totals(group.tariffs, campaign) if group is not None else None
-    if totals is None or not totals.tariffs:
-        return None
-    whole = -(-needed_ns // 1)
-    return totals.price(totals.cheapest(whole), whole)[0]
+    totals = Totals(group.tariffs if group is not None else [], campaign)
+
+    def rent(needed_ns: Fraction) -> Money | None:
+        if not totals.tariffs:
+            return None
+        whole = -(-needed_ns // 1)
+        return totals.price(totals.cheapest(whole), whole)[0]
+
+    return rent

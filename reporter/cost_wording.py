@@ -30,6 +30,9 @@ OFFERS: dict[str, Wording] = {
     "offer_per_card": say(
         "divided by its cards, {days} days are {amount} per card: a manner of speaking, no card is rented at it"
     ),
+    "offer_per_card_hour": say(
+        "divided by its cards, an hour is {amount} per card: a manner of speaking, no card is rented at it"
+    ),
     "offer_by_the_hour": say(
         "{price} per hour, billed in steps of {step}, rounded up, at least {minimum} h; each amount is rounded once, "
         "half away from zero"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -229,10 +228,11 @@ def _offer(standing: Standing, offered: Offered) -> Iterator[Sentence]:
     if offered.mismatch is not None:
         yield _mismatch(offer.id, offered.mismatch, standing.label)
         return
-    several = re.search(r" x ([0-9]+)$", standing.configuration.device) if standing.configuration else None
-    working = int(several[1]) if several else 1
-    if offer.device_count > working:
-        yield sentence("notice_idle_devices", offer=offer.id, offered=str(offer.device_count), used=str(working))
+    tariff = offered.packages[0].tariff if offered.packages else None
+    if tariff is not None and tariff.idle_cards:
+        yield sentence(
+            "notice_idle_devices", offer=offer.id, offered=str(tariff.rented_cards), used=str(tariff.used_cards)
+        )  # fmt: skip
 
 
 def _mismatch(offer: str, mismatch: Mismatch, label: str) -> Sentence:

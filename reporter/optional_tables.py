@@ -14,7 +14,7 @@ from .book import Book, ref, row
 from .break_even_tables import cheapest_rent
 from .dossier import Basis, Row, Sentence
 from .exchange import campaign_currency, converted
-from .offer_tables import exchange_inputs
+from .offer_figures import exchange_inputs
 from .optional_costs import MONTH_H, energy_cost, ownership, staff_cost
 from .selection import Standing
 from .wording import sentence
@@ -153,7 +153,7 @@ def _owned(book: Book, standing: Standing, purchase: Purchase, campaign: Campaig
     if (purchase.device, purchase.device_count >= machine.used_cards) != (machine.device, True):
         said = sentence("purchase_other_machine", bought=f"{purchase.device_count} x {purchase.device}")
         return row(standing.key, labels, {}, said)
-    owned = ownership(purchase, need.total_ns, lambda ns: cheapest_rent(standing, campaign, ns), campaign)
+    owned = ownership(purchase, need.total_ns, cheapest_rent(standing, campaign), campaign)
     inputs = [f"campaign/purchase/{name}" for name in ("price", "residual", "monthly_cost")]
     needed = f"calendar/{standing.key}/needed_hours"
     per_month = "((price - residual) / life + monthly cost)"

@@ -1,4 +1,4 @@
-"""The tables `packages` and `calendar`: every price and hour as a figure with the basis of what it was made from."""
+"""The table `packages`: every price and hour as a figure with the basis of what it was made from."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from collector.contract.tariffs import NS_PER_HOUR
 
 from .book import Book, hours, ref, row
 from .break_even_tables import put_break_even
+from .calendar_tables import calendar_rows
+from .calendar_tables import needed_figure as needed_figure
 from .dossier import Row, Sentence
-from .offer_tables import exchange_inputs, offer_inputs, offer_labels, put_offer_figures, put_offers
+from .offer_figures import exchange_inputs, offer_inputs, put_offer_figures
+from .offer_tables import offer_labels, put_offers
 from .offered import Offered
 from .optional_tables import put_optional_costs
-from .packages import LOADING, PROCESSING, Need, Package, corpora_fit, offer_price
+from .packages import Package, corpora_fit, offer_price
 from .selection import Standing
 from .wording import sentence
 
@@ -43,11 +46,6 @@ def compared_figure(standing: Standing, package: Package) -> str:
     return package_figure(standing, package, "price_net" if is_own else "compared_net")
 
 
-def needed_figure(standing: Standing) -> str:
-    """Return the id of a candidate's needed hours."""
-    return f"calendar/{standing.key}/needed_hours"
-
-
 def bought(standing: Standing, package: Package) -> tuple[str, dict[str, str]]:
     """Return the ending of a sentence's key, and what it says of the quantity: packages of days, or hours."""
     if package.days is None:
@@ -59,7 +57,9 @@ def put_price_tables(book: Book, standings: Sequence[Standing], campaign: Campai
     """Add the campaign's own figures and the tables of calendar, packages and offers."""
     _campaign_figures(book, campaign)
     put_offer_figures(book, campaign)
-    calendar = [entry for standing in standings if standing.need for entry in _calendar(book, standing, standing.need)]
+    calendar = [
+        entry for standing in standings if standing.need for entry in calendar_rows(book, standing, standing.need)
+    ]
     packages = [
         entry
         for standing in standings
@@ -80,47 +80,6 @@ def _campaign_figures(book: Book, campaign: Campaign) -> None:
     book.given(TIE, float(exact(campaign.objective.tie_percent)), "percent", "assumed")
     if campaign.deadline_h is not None:
         book.given(DEADLINE, float(exact(campaign.deadline_h)), "hours", "assumed")
-
-
-def _calendar(book: Book, standing: Standing, need: Need) -> list[Row]:
-    """Return a row per phase and add the sum of the foreseen ones."""
-    assert standing.configuration is not None
-    measured = {
-        PROCESSING: standing.configuration.corpus_figure_ids,
-        LOADING: standing.configuration.loading_figure_ids,
-    }
-    formulas = {
-        PROCESSING: (
-            f"median(measure_ns) / {need.measured_documents} documents x {need.wanted_documents} documents"
-            + (", assumes linear" if need.is_extrapolated else "")
-        ),
-        LOADING: "load_ns + warmup_ns, once",
-    }
-    rows, parts = [], []
-    for phase in need.phases:
-        name = f"calendar/{standing.key}~{phase.phase}/hours"
-        said: list[Sentence] = []
-        if phase.duration_ns is None:
-            book.given(name, None, "hours", phase.basis, missing_reason="not_foreseen")
-            said = [sentence("calendar_not_foreseen")]
-        elif phase.phase in measured and not measured[phase.phase]:
-            book.given(name, None, "hours", "measured", missing_reason="not_measured")
-        elif phase.phase in measured:
-            value = hours(phase.duration_ns)
-            book.derived(
-                measured[phase.phase], figure_id=name, value=value, unit="hours", formula=formulas[phase.phase]
-            )
-            parts.append(name)
-        else:
-            book.given(name, hours(phase.duration_ns), "hours", phase.basis)
-            parts.append(name)
-        labels = {"candidate": standing.label, "phase": phase.phase, "by": phase.by or ""}
-        rows.append(row(f"{standing.key}~{phase.phase}", labels, {"hours": name}, *said))
-    book.derived(
-        parts, figure_id=needed_figure(standing), value=hours(need.total_ns), unit="hours",
-        formula="sum of the calendar's phases",
-    )  # fmt: skip
-    return rows
 
 
 def _packages(book: Book, standing: Standing, offered: Offered, campaign: Campaign) -> list[Row]:

@@ -168,7 +168,7 @@ class View:
         groups: dict[tuple[str, str], list[Row]] = {}
         for row in self.rows("packages"):
             for sentence in row.sentences:
-                if sentence.key not in ("cost_per_corpus", "package_expired"):
+                if sentence.key not in ("cost_per_corpus", "package_expired", "package_no_price"):
                     groups.setdefault((row.labels.get("candidate", ""), sentence.key), []).append(row)
         notes = []
         for (candidate, key), rows in groups.items():

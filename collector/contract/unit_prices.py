@@ -121,9 +121,15 @@ def for_hours(price: Price[NodeHour], hours: Fraction) -> Money:
     return _money(price.amount * hours, price.currency)
 
 
-def per_card(price: Price[NodePackage], cards: int) -> Price[CardPackage]:
+@overload
+def per_card(price: Price[NodePackage], cards: int) -> Price[CardPackage]: ...
+@overload
+def per_card(price: Price[NodeHour], cards: int) -> Price[CardHour]: ...
+def per_card(price: Price[NodePackage] | Price[NodeHour], cards: int) -> Price[CardPackage] | Price[CardHour]:
     """Return a node's price divided by its cards: a convention of speech. No card can be rented at it."""
-    return Price(price.amount / cards, price.currency, CardPackage(price.unit.days))
+    if isinstance(price.unit, NodePackage):
+        return Price(price.amount / cards, price.currency, CardPackage(price.unit.days))
+    return Price(price.amount / cards, price.currency, CardHour())
 
 
 def _money(amount: Fraction, currency: str) -> Money:

@@ -147,6 +147,25 @@ def test_g01_idle_cards_are_told_and_a_price_per_card_is_only_a_manner_of_speaki
     )
 
 
+def test_g01_an_hour_of_a_node_of_four_costs_four_and_one_only_as_a_manner_of_speaking(
+    decide: Any, campaign_text: Any, said: Say
+) -> None:
+    text = campaign_text.candidate("bf16", "bf16", "node")
+    node = text.offer("node", {}, more='price_hour = "4.00"\nbilling_step_s = 3600\ndevice_count = 4\n')
+    dossier = decide("plain", node.write())
+    hours = table(dossier, "price_lines", "tariff", "kind")["hour", "hours"]
+    assert (cell(dossier, hours, "quantity"), cell(dossier, hours, "amount")) == (1, 400)
+    idle = table(dossier, "price_lines", "tariff", "kind")["hour", "idle_cards"]
+    assert said(dossier, idle.sentences[0]) == "3 cards idle"
+    facts = [said(dossier, sentence) for sentence in dossier.tables["offers"].rows[0].sentences]
+    assert (
+        "divided by its cards, an hour is 1.0000 EUR per card: a manner of speaking, no card is rented at it" in facts
+    )
+    notices = [said(dossier, notice) for notice in dossier.notices]
+    assert "Offer node rents 4 devices of which 1 works; the price is the whole." in notices
+    assert "by the hour" in said(dossier, dossier.decision.recommendation)
+
+
 def test_g06_g17_offers_that_cannot_win_keep_their_place_and_say_why(dossier: Dossier, said: Say) -> None:
     offers = table(dossier, "offers", "offer")
     assert {name: said(dossier, row.sentences[0]) for (name,), row in offers.items() if row.labels["blocked"]} == {
