@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from collector.contract.records import Failure, Record, ReloadCheck, encode_record
+from collector.contract.records import Decision, Failure, Record, ReloadCheck, encode_record
 from reporter import figures
 from reporter.check import check
 from reporter.figures import Evidence
@@ -185,3 +185,39 @@ def test_the_check_of_a_variant_holds_for_its_batches_and_says_as_what_it_was_as
     assert alone.labels["asked_as"] == batched.labels["asked_as"] == alone.labels["label"] != batched.labels["label"]
     assert (alone.labels["is_asked"], batched.labels["is_asked"]) == ("yes", "no")
     assert found.value("reload_checks", batched.key, "equal_answer_count") == 7
+
+
+def test_the_time_of_a_reload_check_is_paid_for_with_its_pass(runs: Path) -> None:
+    """2.0 s of loading and 0.9 s of answering; the repeat of the reference was not loaded again."""
+    with open_records([runs]) as store:
+        figures.build(store)
+        found = store.con.execute("""
+            select configurations.variant, times.duration_ns - ended.pass_ns, len(times.sources)
+            from pass_times as times
+            inner join configurations using (configuration_key)
+            inner join stg_pass_end as ended using (run_id, pass_id)
+            order by times.began_at""").fetchall()
+    assert found == [("fp32", 2_900 * MS, 3), ("fp32", 0, 2), ("bf16", 2_900 * MS, 3)]
+
+
+def test_passes_after_a_change_of_rental_belong_to_the_new_one(tmp_path: Path, campaign_records: Any) -> None:
+    """The decision stands before the last pass of the file; the header names the rental of those before it."""
+    kit = campaign_records
+    written = kit(tmp_path / "runs")
+    raw = written.path.read_bytes().splitlines()
+    lines = [msgspec.json.decode(line) for line in raw]
+    last = max(index for index, line in enumerate(lines) if line["kind"] == "pass_begin")
+    change = Decision(
+        decision="resumed", decided_by="collector", detail={"rental_id": "april"}, run_id=lines[0]["run_id"],
+        written_at=lines[last]["written_at"],
+    )  # fmt: skip
+
+    def march(index: int, line: Line) -> Line:
+        return line | {"rental_id": "march"} if line["kind"] == "header" else line
+
+    chained = kit.rechain([*raw[:last], encode_record(change), *raw[last:]], march)
+    written.path.write_bytes(b"".join(line + b"\n" for line in chained))
+    with open_records([written.path]) as store:
+        figures.build(store)
+        found = store.con.execute("select rental_id from pass_times order by began_at").fetchall()
+    assert found == [("march",), ("march",), ("april",)]
