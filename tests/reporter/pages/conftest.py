@@ -272,6 +272,44 @@ def fill_quality(m: Maker) -> None:
                     "difference_points": (net / 2, "percentage_points", points),
                 },
             )
+            m.row(
+                "paired_tests",
+                key,
+                base
+                | {
+                    "shown": "no_difference_shown",
+                    "outcome": "inconclusive",
+                    "margin": "1",
+                    "share_from": "observed",
+                    "clusters": "enough",
+                    "verdict": "no difference shown",
+                },
+                {
+                    "document_count": (200, "documents"),
+                    "both_right": (ok - 1, "documents"),
+                    "lost_documents": (191 - ok, "documents"),
+                    "gained_documents": (1, "documents"),
+                    "both_not_right": (9, "documents"),
+                    "difference_points": (net / 2, "percentage_points", points),
+                    "cluster_count": (24, "count"),
+                    "clustered_points": (net / 2, "percentage_points", {"is_derived": True, "n": 24}),
+                    "mcnemar_p": (0.00004, "probability", {"is_derived": True}),
+                    "holm_p": (0.0002, "probability", {"is_derived": True}),
+                    "smallest_points": (2.4, "points", {"is_derived": True}),
+                    "needed_documents": (784, "documents", {"is_derived": True}),
+                },
+            )
+            m.row(
+                "critical_subsets",
+                f"{key}~critical",
+                base | {"subset": "critical"},
+                {
+                    "document_count": (20, "documents"),
+                    "new_failures": (0, "documents"),
+                    "supported_percent": (13.9, "percent", {"is_derived": True, "n": 20}),
+                    "needed_documents": (299, "documents", {"is_derived": True}),
+                },
+            )
             for n, direction in ((17, "lost"), (42, "lost"), (113, "gained")):
                 m.row(
                     "changed_documents",
@@ -280,9 +318,12 @@ def fill_quality(m: Maker) -> None:
                         "label": label,
                         "document_id": f"invoice-{n:04d}",
                         "direction": direction,
+                        "severity": "critical" if n == 17 else "hard" if n == 42 else "other",
                         "reference_outcome": "right" if direction == "lost" else "wrong",
                         "outcome": "wrong" if direction == "lost" else "right",
                         "fields": "amount",
+                        "newly_wrong": "amount" if direction == "lost" else "",
+                        "newly_right": "amount" if direction == "gained" else "",
                         "subsets": "critical",
                         "language": "vi",
                         "length_class": "long",
@@ -347,6 +388,19 @@ def fill_times_and_memory(m: Maker) -> None:
                         "p95_s": p95,
                     },
                 )
+            is_reference = "yes" if purpose == "reference" else "no"
+            ratio = {"missing_reason": "not_applicable"} if purpose == "reference" else {"is_derived": True, "n": 3}
+            m.row(
+                "latency_between",
+                f"{key}~{metric}",
+                base | {"metric": metric, "is_reference": is_reference, "is_repeated": "yes"},
+                {
+                    "repetition_count": (3, "count"),
+                    "reference_repetition_count": (3, "count"),
+                    "p50_mean_s": (p50 * 1.01, "seconds", {"n": 3, **interval(p50 * 0.98, p50 * 1.04, "t_of_means")}),
+                    "p50_ratio": (None if purpose == "reference" else 0.71, "ratio", ratio),
+                },
+            )
         for repetition in (1, 2):
             m.row(
                 "durations",

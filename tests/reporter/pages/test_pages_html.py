@@ -154,6 +154,10 @@ def poisoned(dossier: Dossier, text: str) -> Dossier:
             "scope",
             "phase",
             "length_class",
+            "severity",
+            "clusters",
+            "is_reference",
+            "is_repeated",
         )
         labels = {k: v if k in kept else f"{text} {v}" for k, v in old.labels.items()}
         said = [
@@ -210,6 +214,19 @@ def test_no_template_uses_the_safe_filter_on_data() -> None:
             for use in re.findall(r"[^{]*\|\s*safe", line):
                 assert """' class="group"'|safe""" in use, (template.name, line)
         assert "autoescape" not in template.read_text(encoding="utf-8")
+
+
+def test_what_pairs_show_stands_once_severe_changes_first_and_a_small_p_is_never_printed_as_zero(
+    dossier: Dossier, words: Words
+) -> None:
+    html = render(dossier, lang="en", medium="screen", words=words)
+    text = re.sub(r"<[^>]+>", "", html)
+    assert text.count("The rules are applied to the documents counted here.") == 1
+    assert "&lt; 0.0001" in text
+    one_by_one = text.index("Newly wrong in a subset with a rule of its own, one by one")
+    assert one_by_one < text.index("Other documents whose acceptance changed, hard ones first")
+    assert "takes the 24 templates or sources as the unit" in text
+    assert "Median against the reference, as a ratio" in text
 
 
 def test_templates_compute_nothing() -> None:
