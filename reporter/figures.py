@@ -20,7 +20,7 @@ from .rejudged import RULES as REJUDGED
 from .sql_files import MARTS, TABLES, TEST_MARTS, TEST_PREFIX, TEST_STAGE, TEST_TABLES, check_file, sql_file
 from .tables import MAX_SOURCES, TableMaker, figure_id, finite
 
-PERCENTILES = (50, 90, 95)
+PERCENTILES = (50, 90, 95, 99)
 
 
 class Evidence(NamedTuple):
