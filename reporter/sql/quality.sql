@@ -2,15 +2,15 @@
 -- labels: label, configuration_key, purpose
 -- figure document_count | documents | measured | documents of the pass, answered or not
 -- figure returned_documents | documents | measured | distinct documents with a final try
--- figure accepted_documents | documents | measured | documents whose required fields are all right | n=document_count | interval=wilson(document_count)
+-- figure accepted_documents | documents | measured | documents accepted by the protocol's rule for one document | n=document_count | interval=wilson(document_count)
 -- figure wrong_documents | documents | measured | documents with outcome wrong
 -- figure unparseable_documents | documents | measured | documents with outcome unparseable
 -- figure truncated_documents | documents | measured | documents with outcome truncated (output limit reached)
 -- figure too_long_documents | documents | measured | documents with outcome too long (prompt and output limit exceed the context)
 -- figure empty_documents | documents | measured | documents with outcome empty
 -- figure failed_documents | documents | measured | documents with outcome failed; a document never answered has failed
--- figure well_formed_documents | documents | measured | answers with one JSON object and the required fields, right or wrong
--- figure several_candidates_documents | documents | measured | answers with more than one JSON object; the last was judged
+-- figure well_formed_documents | documents | measured | answers of the form asked for, right or wrong: one JSON object with its required keys, a readable answer, or an order of candidates only
+-- figure several_candidates_documents | documents | measured | answers with more than one JSON object, answer or order; the last was judged
 -- figure normalised_documents | documents | measured | documents with a field equal only after Unicode normalisation
 select
     passes.configuration_key as row_key,

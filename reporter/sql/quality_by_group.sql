@@ -1,7 +1,7 @@
 -- one row per (configuration, dimension, value): the judged pass within one group of documents
 -- labels: label, configuration_key, dimension, value
 -- figure document_count | documents | measured | documents of the group, answered or not
--- figure accepted_documents | documents | measured | documents of the group whose required fields are all right | n=document_count | interval=wilson(document_count)
+-- figure accepted_documents | documents | measured | documents of the group accepted by the protocol's rule for one document | n=document_count | interval=wilson(document_count)
 select
     passes.configuration_key || '~' || groups.dimension || '~' || groups.value as row_key,
     passes.label,

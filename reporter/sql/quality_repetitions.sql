@@ -2,7 +2,7 @@
 -- labels: label, configuration_key, purpose
 -- figure repetition | count | measured | number of the repetition
 -- figure document_count | documents | measured | documents of the pass, answered or not
--- figure accepted_documents | documents | measured | documents whose required fields are all right | n=document_count | interval=wilson(document_count)
+-- figure accepted_documents | documents | measured | documents accepted by the protocol's rule for one document | n=document_count | interval=wilson(document_count)
 select
     passes.pass_key as row_key,
     passes.label,

@@ -1,7 +1,7 @@
 -- one row per (counted pass, subset): what each repetition reached in each subset, so that a flipped gate is seen
 -- labels: label, configuration_key, purpose, subset
 -- figure document_count | documents | measured | documents of the subset, answered or not
--- figure accepted_documents | documents | measured | documents of the subset whose required fields are all right
+-- figure accepted_documents | documents | measured | documents of the subset accepted by the protocol's rule for one document
 select
     passes.pass_key || '~subset~' || groups.value as row_key,
     passes.label,
