@@ -16,7 +16,6 @@ from .money import (
     taxed_from_net,
 )
 from .offers import PACKAGE_DAYS, Fee, FeeScope, Offer
-
 from .unit_prices import NodeHour, NodePackage, Price, for_hours, for_packages, node_hour, node_package
 
 NS_PER_HOUR = 3_600_000_000_000
