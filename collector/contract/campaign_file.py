@@ -51,6 +51,7 @@ def _faults(campaign: Campaign) -> Iterator[Fault]:
     yield from _candidates(campaign)
     yield from offer_faults(campaign)
     yield from _calendar(campaign)
+    yield from _ranges(campaign)
 
 
 def _unprintable(value: object, where: str = "") -> Iterator[Fault]:
@@ -120,4 +121,18 @@ def _calendar(campaign: Campaign) -> Iterator[Fault]:
                 f"calendar.{phase}", "assumed-by-nobody",
                 f"{duration.hours} hours of {phase} are assumed, but not by whom",
                 'add by = "name of the person who answers for it"',
+            )  # fmt: skip
+
+
+def _ranges(campaign: Campaign) -> Iterator[Fault]:
+    """An input that could fall by its whole would leave nothing to choose."""
+    declared = campaign.sensitivity
+    if declared is None:
+        return
+    for name in ("price_percent", "accepted_points", "utilisation_percent", "volume_percent"):
+        text = getattr(declared, name)
+        if text is not None and exact(text) >= 100:
+            yield Fault(
+                f"sensitivity.{name}", "range", f"a range of ± {text} % is as much as the value itself or more",
+                "write what it may really be wrong by, below 100, or leave the line out: it is then not varied",
             )  # fmt: skip
