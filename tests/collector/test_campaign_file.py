@@ -230,6 +230,6 @@ def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
 
 def test_a_range_as_wide_as_the_value_itself_is_refused_at_its_line(tmp_path: Path) -> None:
     found = findings(tmp_path, "[calendar]", '[sensitivity]\nby = "A. N."\nvolume_percent = "100"\n\n[calendar]')
-    assert [(f.rule, f.line) for f in found] == [("range", 51)]
+    assert [(f.rule, f.line) for f in found] == [("range", 52)]
     assert "100 %" in found[0].message
     assert "below 100" in found[0].next_step
