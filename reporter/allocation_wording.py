@@ -11,7 +11,7 @@ ALLOCATION: dict[str, Wording] = {
         by="charges",
     ),
     "allocation_rate": say(
-        "Amounts stay in their currency; who bears more is compared at {rate} {home} for 1 {currency}, on {day}, "
+        "Amounts stay in their currency; who bears more is compared at {rate} {home} per {currency}, on {day}, "
         "source: {source}."
     ),
     "convention_direct": say(
