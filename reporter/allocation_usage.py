@@ -137,6 +137,8 @@ def _targets(
     """Return the targets, configuration key -> target, and candidate id -> target."""
     targets, of_key, of_candidate = [], {}, {}
     for standing in standings:
+        if standing.configuration is None and standing.candidate is None:
+            continue
         target = Target(target_key(standing), standing.label, int(standing.is_deliverable))
         targets.append(target)
         if standing.configuration is not None:
