@@ -82,15 +82,11 @@ def valid_until(case: Case) -> str | None:
 
 def _until(case: Case) -> Iterator[Sentence]:
     """Until when the answer holds; nothing to say where nothing is to be rented."""
-    until, chosen = valid_until(case), case.selection.chosen
-    if until is None or case.campaign is None or not (chosen or case.selection.equivalents):
-        return
-    if until < case.campaign.as_of.isoformat():
-        yield sentence("reason_valid_until_over", date="~" + until)
-    elif chosen is not None:
-        yield sentence("reason_valid_until", date="~" + until)
-    else:
-        yield sentence("reason_valid_until_first", date="~" + until)
+    by_rules = case.selection.winner or case.selection.preferred
+    if by_rules is not None and by_rules.best is not None:
+        yield sentence("reason_valid_until", date="~" + by_rules.best.offer.valid_until.isoformat())
+    elif dates := [s.best.offer.valid_until for s in case.selection.equivalents if s.best is not None]:
+        yield sentence("reason_valid_until_first", date="~" + min(dates).isoformat())
 
 
 def _recommended(winner: Standing) -> Sentence:

@@ -64,6 +64,7 @@ def _record(case: Case, chosen: Standing) -> Iterator[Sentence]:
             "override_package" + ending, device=chosen.configuration.device, provider=chosen.best.offer.provider,
             net=net, gross=gross, **quantity,
         )  # fmt: skip
+        yield sentence("reason_valid_until", date="~" + chosen.best.offer.valid_until.isoformat())
     yield from _against(case, chosen)
     yield _instead(case, chosen)
 

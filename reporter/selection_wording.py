@@ -105,7 +105,6 @@ SELECTION: dict[str, Wording] = {
         "and the difference in {criterion} does not decide."
     ),
     "reason_valid_until": say("The price holds until {date}."),
-    "reason_valid_until_over": say("The price held until {date}: it has expired."),
     "reason_valid_until_first": say("The first of the quotes used ends on {date}."),
     "reason_requirement_headroom": say("{free} of {capacity} stay free at its peak, {wanted} required."),
     "reason_requirement_first_token": say(

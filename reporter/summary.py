@@ -16,7 +16,7 @@ def summary_lines(dossier: Dossier, lang: str) -> list[str]:
     view = plain_view(dossier, lang)
     decision = dossier.decision
     tested = dossier.confirmation.verdict if dossier.confirmation is not None else None
-    said = [decision.recommendation, *([tested] if tested is not None else []), *decision.reasons]
+    said = [*decision.override, decision.recommendation, *([tested] if tested is not None else []), *decision.reasons]
     return [
         dossier.question,
         *(view.say_plain(sentence) for sentence in said),

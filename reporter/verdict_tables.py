@@ -32,7 +32,7 @@ def put_candidates(book: Book, selection: Selection, campaign: Campaign | None, 
     entries = [(status_of(standing, selection), standing) for standing in selection.standings]
     entries.sort(key=lambda entry: (_ORDER[entry[0]], place.get(entry[1].key, len(place))))
     rows = [_candidate(book, status, standing, selection, campaign) for status, standing in entries]
-    if is_refuted:
+    if is_refuted and selection.overridden is None:
         rows = [
             msgspec.structs.replace(entry, sentences=[sentence("verdict_recommended_not_confirmed")])
             if entry.labels["status"] == "recommended"

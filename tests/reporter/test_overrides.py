@@ -61,6 +61,7 @@ def test_the_record_names_who_when_why_the_price_and_what_the_rules_recommend(
     assert record(dossier, said) == [
         "J. Buyer chose A on 30 January 2026: the card is in stock.",
         "Example CPU 2 cores from Example Cloud for 1 package of 3 days: 300.00 EUR net, 357.00 EUR with tax.",
+        "The price holds until 14 February 2026.",
         "The rules recommend B instead.",
     ]
     assert "run B: 100.00 EUR net" in said(dossier, dossier.decision.recommendation)
@@ -100,3 +101,21 @@ def test_the_choice_file_holds_what_the_person_chose_and_what_the_rules_said(
         "by": "J. Buyer", "on": "2026-01-30", "because": "the card is in stock", "instead_of": "B",
     }  # fmt: skip
     assert "B" in [other["label"] for other in choice["others"]]
+
+
+def test_what_the_person_chose_is_what_the_test_documents_confirm(
+    tmp_path: Path, campaign_records: Kit, campaign_text: Text, said: Say
+) -> None:
+    kit = campaign_records
+    kit(tmp_path / "runs", test_documents=12)
+    kit(
+        tmp_path / "runs", test_documents=12, stage="test", reference_runs=1, start="2026-01-05T09:00:00",
+        decisions=kit.confirmed(configuration_key="bf16~example-cpu-2-cores~b1~c1"),
+    )  # fmt: skip
+    text = campaign_text.candidate("A", "fp32", "cheap").candidate("B", "bf16", "dear")
+    text.offer("dear", {3: "300.00"}).offer("cheap", {3: "100.00"}).calendar = OVERRIDE.format(candidate="B")
+    dossier = build_dossier([tmp_path / "runs"], text.write())
+    assert dossier.confirmation is not None
+    assert dossier.confirmation.status == "confirmed"
+    row = next(row for row in dossier.tables["confirmation"].rows if row.labels["is_recommended"] == "yes")
+    assert row.labels["label"] == "B"
