@@ -25,6 +25,11 @@ def work_sentence(trial: LockedTrial, documents: str, *, role: str, answers_by: 
     return sentence(key, documents=documents, role="@" + role)
 
 
+def prompt_limit_sentence(answers_by: AnswersBy, tokens: str) -> Sentence:
+    """Return that nothing longer was tested; `tokens` is a figure's reference: a prompt's, or all texts' of a query."""
+    return sentence("limit_embedded" if answers_by == "embedding" else "limit_prompt", tokens=tokens)
+
+
 def acceptance_sentence(trial: LockedTrial) -> Sentence:
     """Return from when on an answer is accepted: required fields, known answers, a measure's threshold, or a scorer."""
     scorer = trial.scorer

@@ -18,6 +18,9 @@ KINDS: dict[str, Wording] = {
         "Ranking of candidates by embedding, {documents} {role} queries.",
         by="documents",
     ),
+    "limit_embedded": say(
+        "Queries that have more than {tokens} tokens together with their candidates, the most tested."
+    ),
     "gate_answers": say(
         "An answer is accepted only when it is one of the known ones; a number, when it lies within the tolerance of "
         "its question."

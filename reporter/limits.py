@@ -10,6 +10,7 @@ from .case import Case
 from .configurations import Configuration
 from .confirmation import LOOKS
 from .dossier import Sentence
+from .kinds import prompt_limit_sentence
 from .weights import load_limits
 from .wording import sentence
 
@@ -46,7 +47,7 @@ def _workload(case: Case) -> Iterator[Sentence]:
     everything = case.book.row("workload", ALL_DOCUMENTS)
     longest = case.book.figure(everything, "prompt_tokens_max")
     if longest is not None and longest.value is not None:
-        yield sentence("limit_prompt", tokens=ref(longest.figure_id))
+        yield prompt_limit_sentence(case.lock.plan.engine.answers_by, ref(longest.figure_id))
     known = languages(case.book)
     if known:
         yield sentence("limit_language", languages=", ".join(known))
