@@ -38,7 +38,7 @@ def document_findings(path: Path, entries: Entries, task: Task | None) -> list[F
                         "write the document's text, or remove the line")
             )  # fmt: skip
         if task is not None:
-            findings += kind_findings(path, entry, task.kind)
+            findings += kind_findings(path, entry, task.kind, has_scorer=task.scorer is not None)
         if fields is not None:
             findings += _expected_findings(path, entry, fields)
     return findings

@@ -20,20 +20,26 @@ _OWN: dict[TaskKind, tuple[str, ...]] = {
 }
 MIN_CANDIDATES = 2
 _MAX_EXPONENT = 60
+_FOR_BUILT_IN = ("no-relevant-candidate",)
 _VERBATIM = Given(None, "end_token", "completed")
 
 
-def kind_findings(path: Path, entry: NumberedDocument, kind: TaskKind) -> list[Finding]:
+def kind_findings(
+    path: Path, entry: NumberedDocument, kind: TaskKind, *, has_scorer: bool = False
+) -> list[Finding]:  # fmt: skip
     """Return every finding about what a document of this kind has, lacks or should not have.
 
-    What an extraction expects of its fields is not looked at here.
+    What an extraction expects of its fields is not looked at here. has_scorer: the user's own code judges, and may know
+    what is right without the documents file: what only the built-in rules need is not asked for.
     """
     findings = [*_foreign(path, entry, kind)]
+    if has_scorer and kind == "answers":
+        return findings
     if kind == "answers":
         findings += _answers(path, entry)
     elif kind == "ranking":
         findings += _ranking(path, entry)
-    return findings
+    return [finding for finding in findings if not has_scorer or finding.rule not in _FOR_BUILT_IN]
 
 
 def number_of(text: str) -> Decimal | None:

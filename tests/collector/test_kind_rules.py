@@ -12,10 +12,11 @@ import pytest
 from collector.clock import FakeClock
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import DocumentLine, RankingRule, Task, rule_digest
-from collector.documents import render_prompt
+from collector.documents import NumberedDocument, render_prompt
 from collector.freeze import freeze, read_frozen
 from collector.init import init_folder
 from collector.judging_rules import require_scorable
+from collector.kind_rules import kind_findings
 from collector.lock import expected_text
 from collector.protocol_check import check_protocol
 
@@ -240,3 +241,14 @@ def test_the_rule_of_a_ranking_is_frozen_and_a_changed_one_is_drift(tmp_path: Pa
     assert finding.message == '`task.ranking.accept_from` was "0.8" when frozen and is "0.7" now'
     changed = msgspec.structs.replace(lock.trial, ranking=RankingRule(accept_from="0.7"))
     assert rule_digest(changed) != rule_digest(lock.trial)
+
+
+def test_with_a_scorer_a_question_needs_no_known_answer_and_a_query_no_grades() -> None:
+    where = Path("documents.jsonl")
+    question = NumberedDocument(1, DocumentLine(id="q", role="validation", text="Write a poem."))
+    query = NumberedDocument(1, DocumentLine(id="r", role="validation", text="?", candidates={"A": "x", "B": "y"}))
+    for entry, kind, rule in ((question, "answers", "expected-missing"), (query, "ranking", "no-relevant-candidate")):
+        assert [one.rule for one in kind_findings(where, entry, kind)] == [rule]  # type: ignore[arg-type]
+        assert kind_findings(where, entry, kind, has_scorer=True) == []  # type: ignore[arg-type]
+    foreign = NumberedDocument(1, DocumentLine(id="q", role="validation", text="?", relevance={"A": 1}))
+    assert [one.rule for one in kind_findings(where, foreign, "answers", has_scorer=True)] == ["wrong-kind"]

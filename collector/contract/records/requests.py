@@ -78,12 +78,13 @@ class Score(Record, frozen=True, kw_only=True, tag="score"):
     score_outcome: ScoreOutcome
     is_accepted: bool
     is_well_formed: bool
-    """Format apart from content: one JSON object with the required fields was found."""
+    """Format apart from content. extraction: one JSON object with the required fields was found; answers: an answer
+    could be told; ranking: the order names candidates only, each once; a user's scorer: what it says is readable."""
     fields_right: list[str]
     fields_wrong: list[str]
     candidate_count: Count = 0
-    """JSON objects found in the answer; the last one was judged."""
+    """JSON objects, marked answers, numbers, lines or orders that could have been the answer; the last was judged."""
     normalisation_count: Count = 0
-    """Field comparisons that were equal only after Unicode normalisation."""
+    """Comparisons that were equal only after Unicode normalisation."""
     graded_value: float | None = None
     """A judgement by degrees, 0 to 1: nDCG@k, reciprocal rank, recall@k, a user scorer's value; null for yes or no."""
