@@ -49,8 +49,8 @@ class Totals:
         self._known: dict[tuple[int, int], tuple[Money, Money]] = {}
 
     def price(self, index: int, needed_ns: int) -> tuple[Money, Money]:
-        """Return net and gross of one tariff for a need."""
-        key = (index, needed_ns)
+        """Return net and gross of one tariff for a need; each step of its bill is computed once."""
+        key = (index, _step(self.tariffs[index], needed_ns))
         if key not in self._known:
             price = converted_price(bill(self.tariffs[index], Fraction(needed_ns)).price, self._campaign)
             assert price is not None
@@ -60,6 +60,12 @@ class Totals:
     def cheapest(self, needed_ns: int) -> int:
         """Return the index of the cheapest tariff for a need."""
         return min(range(len(self.tariffs)), key=lambda index: (*self.price(index, needed_ns), index))
+
+
+def _step(tariff: Tariff, needed_ns: int) -> int:
+    """Return which step of a tariff a need falls into: its bill is the same for the whole step."""
+    step_ns = tariff.offer.billing_step_s * 10**9 if tariff.days is None else tariff.days * 24 * NS_PER_HOUR
+    return -(-needed_ns // step_ns)
 
 
 def horizon_ns(needs: Sequence[Fraction]) -> int:

@@ -181,6 +181,23 @@ def test_a_value_behind_a_line_stands_clear_of_the_rule() -> None:
     assert clear_of(None, room=4.0)(-6.0) == -6.0
 
 
+def test_g06_the_chart_leaves_out_offers_that_cannot_win_unless_no_other_is_there(dossier: Dossier) -> None:
+    source = dossier.tables["packages"]
+    priced = [row for row in source.rows if "price_net" in row.cells and "paid_hours" in row.cells]
+    rows = [
+        msgspec.structs.replace(
+            row, key=f"{reason}{n}", labels=row.labels | {"offer": f"offer {reason}", "blocked": reason}
+        )
+        for n, (row, reason) in enumerate((row, reason) for row in priced[:2] for reason in ("", "expired"))
+    ]
+    for shown, expected in ((rows, "offer "), (rows[1::2], "offer expired")):
+        tables = dossier.tables | {"packages": msgspec.structs.replace(source, rows=shown)}
+        chart = ChartMaker(msgspec.structs.replace(dossier, tables=tables), TEXT).packages("p")
+        assert chart is not None
+        named = {text.partition("· ")[2] for text in texts(chart.wide) if "· offer" in text}
+        assert {name.strip() for name in named} == {expected.strip()}
+
+
 def test_of_more_offers_than_fill_a_page_each_candidates_cheapest_is_drawn(dossier: Dossier) -> None:
     """The table beneath has every offer, and the axis says what was left out."""
     source = dossier.tables["packages"]
