@@ -182,6 +182,16 @@ def test_changed_labels_are_a_new_protocol_and_the_newer_scores_count_in_place_o
     assert not listed[source_of(trial).name].get("judges")
 
 
+def test_many_records_stay_in_their_files_and_are_read_alike(trial: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_documents(trial, q2={"answers": ["Kyoto"]})
+    assert run(collector_cli.main, "freeze", trial / "protocol.toml").exit_code == 0
+    scored(trial)
+    few = summary(trial / "runs", trial / "again")
+    monkeypatch.setattr("reporter.load.SMALL_COUNT", 0)
+    assert summary(trial / "runs", trial / "again") == few
+    assert accepted(few) == (3, 4)
+
+
 def test_of_several_judgements_of_one_run_the_newest_counts(trial: Path) -> None:
     first = scored(trial)
     write_documents(trial, q4={"answers": ["70"], "tolerance": None}, q2={"answers": ["Kyoto"]})
