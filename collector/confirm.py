@@ -16,7 +16,7 @@ import msgspec
 from collector.contract.chain import scan
 from collector.contract.digests import JsonValue, json_digest
 from collector.contract.errors import DossierError
-from collector.contract.protocol import Lock
+from collector.contract.protocol import Lock, Model
 from collector.contract.records import Decision
 from collector.environment import Detected
 from collector.plan import Chosen, stage_documents
@@ -37,6 +37,7 @@ class ChosenConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     concurrency: int
     environment_id: str | None = None
+    model: str | None = None
 
 
 class ChoiceOverride(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +179,12 @@ def _same_trial(choice: Choice, lock: Lock) -> None:
             f"frozen here is {lock.plan_id[:12]}…",
             next_step="undo the change of the plan, or run validation under it and choose again",
         )
+    here = model_name(lock.plan.model)
+    if chosen.model not in (None, here):
+        raise DossierError(
+            f"{choice.path} chooses {chosen.variant} of the model {chosen.model}; frozen here is {here}",
+            next_step="confirm under the lock of the chosen model",
+        )
     plan = lock.plan.plan
     known = [Chosen(variant.name) for variant in lock.plan.variants]
     known += [Chosen(plan.reference, batch) for batch in plan.batches]
@@ -188,6 +195,12 @@ def _same_trial(choice: Choice, lock: Lock) -> None:
             f"the plan has: {listed}",
             next_step=_CHOOSE,
         )
+
+
+def model_name(model: Model) -> str:
+    """Return a model's name as dossiers print it: the last part of its id, and its GGUF file where it names one."""
+    name = model.portable_id.rpartition("/")[2]
+    return f"{name} {model.gguf_file}" if model.gguf_file is not None else name
 
 
 def _same_machine(choice: Choice, detected: Detected) -> None:

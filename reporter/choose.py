@@ -35,6 +35,8 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int | None
     environment_id: str | None
     reasons: list[Reason]
+    model: str | None = None
+    """The model's name; several models of one protocol may have variants of one name."""
 
 
 class Overridden(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +144,7 @@ def _named(dossier: Dossier, row: Row) -> Named:
         label=labels["label"], status=labels["status"], configuration_key=labels.get("configuration_key"),
         variant=labels.get("variant"), device=labels.get("device"), batch=_whole(labels.get("batch")),
         concurrency=_whole(labels.get("concurrency")), environment_id=labels.get("environment_id"),
-        reasons=[_reason(dossier, sentence) for sentence in row.sentences],
+        reasons=[_reason(dossier, sentence) for sentence in row.sentences], model=labels.get("model") or None,
     )  # fmt: skip
 
 

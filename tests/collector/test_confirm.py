@@ -244,3 +244,8 @@ def test_a_choice_of_a_person_is_journalled_with_name_day_and_reason(
     ]
     kinds = [record.decision for record in records if isinstance(record, Decision)]
     assert kinds[:3] == ["choice_confirmed", "test_set_looked_at", "override"]
+
+
+def test_a_choice_of_another_model_of_the_protocol_is_refused(trial: Any, prepare: Callable[..., Look]) -> None:
+    with pytest.raises(DossierError, match="of the model other"):
+        prepare(written(trial, chosen={"model": "other"}))

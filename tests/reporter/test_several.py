@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
+from collector.contract.errors import Refused
 from collector.contract.protocol import Gates
 from reporter.assemble import build_dossier
 from reporter.dossier import Dossier, Row, Sentence
@@ -141,3 +143,21 @@ def test_one_with_fewer_documents_judged_is_not_ranked_with_those_judged_whole(
     assert said(dossier, found["B"].sentences[0]) == (
         "meets the rules; 23 of 24 documents judged, others 24: not ranked"
     )
+
+
+def test_a_candidate_that_two_models_fit_must_say_which_one(
+    tmp_path: Path, campaign_records: Kit, campaign_text: Text
+) -> None:
+    kit = campaign_records
+    kit(tmp_path / "runs")
+    kit(tmp_path / "runs", model="example/other", start="2026-01-03T09:00:00")
+    path = campaign_text.candidate("A", "bf16").write()
+    with pytest.raises(Refused) as refused:
+        build_dossier([tmp_path / "runs"], path)
+    finding = refused.value.findings[0]
+    assert finding.rule == "ambiguous-candidate"
+    key = "other~bf16~example-cpu-2-cores~b1~c1"
+    assert key in finding.message
+    path.write_text(path.read_text().replace("offers = []", f'configuration = "{key}"'))
+    row = rows(build_dossier([tmp_path / "runs"], path), "candidates")["A"]
+    assert (row.labels["model"], row.labels["configuration_key"]) == ("other", key)
