@@ -27,9 +27,11 @@ class ChartMaker:
     """Draws the charts of one dossier in one language. A chart that has no evidence is None."""
 
     def __init__(
-        self, dossier: Dossier, text: FigureText, *, with_narrow: bool = True, row_height: float = 26.0
-    ) -> None:
+        self, dossier: Dossier, text: FigureText, *, with_narrow: bool = True, row_height: float = 26.0,
+        most_compared: int = MOST_ROWS,
+    ) -> None:  # fmt: skip
         self.dossier = dossier
+        self.most_compared = most_compared
         self.with_narrow = with_narrow
         self.row_height = row_height
         self.text = text
@@ -57,7 +59,10 @@ class ChartMaker:
 
     def difference(self, title: str) -> Chart | None:
         """Each configuration's difference to the reference with its interval, the rule drawn and named."""
-        rows = [r for r in self.rows("paired") if number(self.figure(r, "difference_points")) is not None][:MOST_ROWS]
+        rows = [r for r in self.rows("paired") if number(self.figure(r, "difference_points")) is not None]
+        if len(rows) > self.most_compared:
+            first = [r.key for r in self.rows("candidates")][: self.most_compared]
+            rows = [r for r in rows if r.key in first] or rows[: self.most_compared]
         if not rows:
             return None
         failing = self._failing()

@@ -114,9 +114,14 @@ class GridMaker:
     def figure(self, row: Row, key: str | None) -> Figure | None:
         return self.figures[row.cells[key]] if key is not None and key in row.cells else None
 
-    def grid(self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None) -> Grid:
-        """Return the table; columns marked optional are left out where no row has a value."""
-        shown = list(rows[: self.most_rows])
+    def grid(
+        self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None, most: int | None = None
+    ) -> Grid:
+        """Return the table; columns marked optional are left out where no row has a value.
+
+        most: rows that are printed at most, where that is fewer than elsewhere.
+        """
+        shown = list(rows[: min(self.most_rows, most or self.most_rows)])
         known = [self._known(c, rows) for c in columns]
         kept = [c for c in known if not c.is_optional or any(self._has(row, c) for row in rows)]
         heads = [head for column in kept for head in self._heads(column, shown, self._scale(column, kept, shown))]

@@ -25,6 +25,8 @@ from .translate import Translator
 Medium = Literal["screen", "paper"]
 MOST_ROWS: dict[Medium, int] = {"screen": 400, "paper": 60}
 """Rows of one table that are printed; the rest is in the attached data (a row costs about 10 ms of PDF layout)."""
+MOST_CANDIDATES: dict[Medium, int] = {"screen": 24, "paper": 12}
+"""Configurations on page one, the best first; a section holds every verdict where there are more."""
 MOST_TRACED: dict[Medium, int] = {"screen": 400, "paper": 50}
 """Figures whose origin is printed: about two pages of paper."""
 MOST_POINTS = (4, 4, 3, 2)
@@ -105,7 +107,11 @@ class View:
         self.density = density
         self.most_traced = MOST_TRACED[medium]
         self.most_points = MOST_POINTS[density]
-        self.charts = ChartMaker(dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density])
+        self.most_candidates = MOST_CANDIDATES[medium]
+        self.charts = ChartMaker(
+            dossier, self.text, with_narrow=medium == "screen", row_height=ROW_HEIGHTS[density],
+            most_compared=self.most_candidates,
+        )  # fmt: skip
         self.series_charts = SeriesCharts(self.charts)
         self.cost_charts = CostCharts(self.charts)
         self.tornado = Tornado(self.charts)
@@ -134,8 +140,10 @@ class View:
     def pivot(self, rows: Sequence[Row], across: str, cells: Sequence[str], by: Sequence[str]) -> list[Row]:
         return pivoted(rows, across=across, cells=cells, by=by)
 
-    def grid(self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None) -> Grid:
-        return self.grids.grid(rows, columns, group)
+    def grid(
+        self, rows: Sequence[Row], columns: Sequence[Column], group: str | None = None, most: int | None = None
+    ) -> Grid:
+        return self.grids.grid(rows, columns, group, most)
 
     def figure(self, row: Row, key: str) -> Figure | None:
         return self.grids.figure(row, key)
