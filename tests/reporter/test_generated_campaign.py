@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -18,6 +19,7 @@ from generated_grid import Grid
 
 from reporter.assemble import build_dossier
 from reporter.dossier import Dossier, Sentence
+from reporter.render import render, shipped_words
 
 SMALL = Grid.first(3, 4, 3, 3, 60)
 WHOLE = Grid()
@@ -89,6 +91,18 @@ def test_check_has_no_finding_in_generated_records(small: tuple[Path, Dossier]) 
     command = [sys.executable, "-m", "reporter.cli", "check", str(small[0] / "runs"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_page_one_shows_the_first_of_many_configurations_and_a_section_the_verdict_of_each(
+    small: tuple[Path, Dossier],
+) -> None:
+    html = render(small[1], lang="en", medium="screen", words=shipped_words())
+    text = " ".join(re.sub(r"<[^>]+>", " ", html).split())
+    assert "The first 24 of 36 configurations, as in the chart; section 2 has the verdict of each." in text
+    every = html[html.index("Every configuration and its verdict") :]
+    every = every[: every.index("</table>")]
+    labels = [row.labels["label"] for row in small[1].tables["candidates"].rows]
+    assert [label for label in labels if label not in every] == []
 
 
 @pytest.mark.slow
