@@ -35,8 +35,8 @@ def decision(case: Case) -> Decision:
         override=override(case),
         reasons=[
             *cautions(case),
+            *_few_documents(case),
             *_until(case),
-            *_evidence(case),
             *(_reasons(case, winner) if winner else _reasons_without(case)),
         ],
         headline=[entry.figure_id for entry in headline],
@@ -58,12 +58,15 @@ def cautions(case: Case) -> Iterator[Sentence]:
         yield sentence("reason_missing_runs", missing=ref(case.missing_count()))
 
 
-def _evidence(case: Case) -> Iterator[Sentence]:
-    """How much the documents can carry: very few of them, and an interval that reaches across the rule."""
+def _few_documents(case: Case) -> Iterator[Sentence]:
+    """A firm answer from very few documents needs a caution before anything else."""
     chosen = case.selection.chosen or next(iter(case.selection.equivalents), None)
-    shown = chosen or next((standing for standing in case.qualified if not standing.is_reference), None)
     if chosen is not None and (caution := caution_few_documents(case.book, chosen.key)) is not None:
         yield caution
+
+
+def _caveat(case: Case, shown: Standing | None) -> Iterator[Sentence]:
+    """Why an interval reaches across a rule that is met: the rule counts documents, the interval says what is open."""
     if shown is not None and (caveat := margin_caveat(case.book, shown.key)) is not None:
         yield caveat
 
@@ -174,6 +177,7 @@ def _labels(standings: Sequence[Standing]) -> str:
 
 def _reasons(case: Case, winner: Standing) -> Iterator[Sentence]:
     yield _quality(winner, is_refuted=case.is_refuted)
+    yield from _caveat(case, winner)
     yield from _requirements(case, winner)
     if winner.best is not None:
         paid = package_figure(winner, winner.best, "paid_hours")
@@ -286,6 +290,7 @@ def _others(case: Case) -> Iterator[Sentence]:
 def _reasons_without(case: Case) -> Iterator[Sentence]:
     if case.selection.no_winner == "equivalent" and case.campaign is not None:
         yield from _tie(case, "@" + case.campaign.objective.prefer)
+    yield from _caveat(case, next((standing for standing in case.qualified if not standing.is_reference), None))
     yield from _others(case)
     if case.selection.no_winner in ("no_campaign", "not_priced", "no_candidate"):
         yield sentence("reason_no_speed_preference")

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from collector.contract.judging.gates import GateVerdict
+
 from .book import ref
 from .case import Case
 from .configurations import Configuration, accepted_id, subset_row
 from .dossier import Sentence
+from .judgement import LOSS
 from .limits import ALL_DOCUMENTS
 from .packages import Package
 from .price_tables import CORPORA, WANTED, bought, needed_figure, package_figure
@@ -119,8 +122,8 @@ def finding(case: Case) -> Sentence:
     if not compared:
         return sentence("finding_nothing_paired")
     count = ref(case.counted("compared", len(compared), "configurations paired with the reference"))
-    losses = [gate for s in compared for gate in s.gates if gate.rule == "max_lost_points"]
-    losing = sum(not gate.has_passed for gate in losses)
+    losses = [(s, gate) for s in compared for gate in s.gates if gate.rule == LOSS]
+    losing = sum(_breaks(standing, gate) for standing, gate in losses)
     if not losses:
         return sentence("finding_no_loss_rule", compared=count)
     if losing == len(compared):
@@ -138,5 +141,12 @@ def finding(case: Case) -> Sentence:
 
 
 def _fails_another_rule_only(standing: Standing) -> bool:
-    failed = {gate.rule for gate in standing.gates if not gate.has_passed}
-    return bool(failed) and "max_lost_points" not in failed
+    failed = {gate.rule for gate in standing.gates if _breaks(standing, gate)}
+    return bool(failed) and LOSS not in failed
+
+
+def _breaks(standing: Standing, gate: GateVerdict) -> bool:
+    """Return whether the documents counted break the rule; what an interval leaves undecided breaks none."""
+    if not standing.outcomes:
+        return not gate.has_passed
+    return gate.counted > gate.limit if gate.rule == LOSS else gate.counted < gate.limit

@@ -170,6 +170,9 @@ SELECTION: dict[str, Wording] = {
         by="documents",
     ),
     "change_undecided": say("More documents: the interval of {label} holds the limit of {rule}."),
+    "change_interval_rejects": say(
+        "Another variant in place of {label}: its whole interval lies beyond the limit of {rule}."
+    ),
     "change_impossible_peak": say("A run of {label} whose peak and card size agree."),
     "change_coverage": say("A run of {label} in which every document is judged."),
     "change_offer_whole": say("An offer for {label} that leaves nothing out, adds up and has an exchange rate."),

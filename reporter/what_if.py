@@ -137,7 +137,7 @@ def margin(gate: GateVerdict) -> int:
 
 def _margin(case: Case, winner: Standing) -> Iterator[Sentence]:
     """The rule that is met by the fewest documents: one more than that rejects the winner."""
-    if not winner.gates:
+    if not winner.gates or winner.outcomes:  # an interval is not moved by whole documents
         return
     gate = min(winner.gates, key=margin)
     name = _documents(case, winner, gate, margin(gate) + 1, "to_reject", "documents until the rule is not met")
@@ -166,7 +166,13 @@ def _admitted(case: Case) -> Iterator[Sentence]:
     """The nearest configuration that only the rule on the loss rejects, and the rule that would admit it."""
     for standing in sorted(case.measured, key=_documents_missing):
         failed = [gate for gate in standing.gates if not gate.has_passed]
-        if standing.state == "rejected" and len(failed) == 1 and failed[0].rule == LOSS and margin(failed[0]) < 0:
+        if (
+            standing.state == "rejected"
+            and not standing.outcomes
+            and len(failed) == 1
+            and failed[0].rule == LOSS
+            and margin(failed[0]) < 0
+        ):
             yield _admits(standing, failed[0])
             return
 
@@ -180,6 +186,10 @@ def _admits(standing: Standing, gate: GateVerdict) -> Sentence:
 
 def _needs(case: Case, standing: Standing) -> Iterator[Sentence]:
     """What one rejected configuration lacks, in one sentence: a document accepted more counts for every rule."""
+    if standing.outcomes and standing.worst_gate is not None:
+        rule = standing.worst_gate.subset or "@" + standing.worst_gate.rule
+        yield sentence("change_interval_rejects", label=standing.label, rule=rule)
+        return
     failed = [gate for gate in standing.gates if not gate.has_passed and margin(gate) < 0]
     subsets = [gate for gate in failed if gate.subset]
     if not failed:
