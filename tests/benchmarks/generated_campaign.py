@@ -28,6 +28,14 @@ convention = "proportional_usage"
 idle = "separate"
 reason = "cause and effect"
 
+[sensitivity]
+by = "the generator"
+price_percent = "10"
+accepted_points = "2"
+restarts_h = "6"
+utilisation_percent = "15"
+volume_percent = "20"
+
 [calendar]
 preparation = { hours = "6", basis = "assumed", by = "the generator" }
 evaluation = { hours = "3.5", basis = "assumed", by = "the generator" }
