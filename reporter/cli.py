@@ -134,7 +134,7 @@ def choose(runs: tuple[Path, ...], campaign: Path, as_of: dt.date | None, out: P
     Example: reporter choose runs/ --campaign campaign.toml -o choice.json
     """
     from reporter.choose import choose as choice
-    from reporter.choose import chosen_row, choosing_files
+    from reporter.choose import choosing_files, chosen_row
     from reporter.writing import write_whole
 
     dossier = _dossier(tuple(choosing_files(runs)), campaign, as_of)
