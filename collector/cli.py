@@ -149,13 +149,16 @@ def doctor(protocol: Path | None, out: Path, as_json: bool) -> None:
 def check(protocol: Path, no_tokens: bool) -> None:
     """Refuse everything about PROTOCOL that can be refused before money is spent.
 
-    Each finding names file, line and next step. Exit code 0: nothing found, 1: findings.
+    Each finding names file, line and next step. A notice is refused by nothing: a value that looks mistyped, or one of
+    the campaign beside PROTOCOL that is still to be written. Exit code 0: nothing found but notices, 1: findings.
 
     Example: collector check trial/protocol.toml
     """
     from collector.protocol_check import examine
 
     report = examine(protocol, with_tokenizer=not no_tokens)
+    for notice in report.notices:
+        click.echo(f"notice: {notice}")
     if report.findings:
         for finding in report.findings:
             click.echo(finding)

@@ -15,6 +15,7 @@ from collector.contract.protocol import DocumentLine, FieldRule, Task
 from collector.contract.records import MAX_LINE_BYTES
 from collector.contract.shape import nearest, shown
 from collector.documents import NumberedDocument
+from collector.field_places import place_of
 from collector.kind_rules import kind_findings
 
 Entries = Sequence[NumberedDocument]
@@ -22,8 +23,11 @@ _ORDER_BYTES = MAX_LINE_BYTES - 50_000
 """Leaves room for everything else that a `pass_begin` holds."""
 
 
-def document_findings(path: Path, entries: Entries, task: Task | None) -> list[Finding]:
-    """Return every finding about the documents; those about what is expected only where the task is known."""
+def document_findings(path: Path, entries: Entries, task: Task | None, *, is_sheet: bool = False) -> list[Finding]:
+    """Return every finding about the documents; those about what is expected only where the task is known.
+
+    `is_sheet`: say columns and cells.
+    """
     fields = task.fields if task is not None and task.kind == "extraction" else None
     findings = [
         *_repeated_ids(path, entries),
@@ -40,7 +44,7 @@ def document_findings(path: Path, entries: Entries, task: Task | None) -> list[F
         if task is not None:
             findings += kind_findings(path, entry, task.kind, has_scorer=task.scorer is not None)
         if fields is not None:
-            findings += _expected_findings(path, entry, fields)
+            findings += _expected_findings(path, entry, fields, is_sheet=is_sheet)
     return findings
 
 
@@ -130,7 +134,9 @@ def _conflict(before: DocumentLine, now: DocumentLine, fields: Sequence[FieldRul
     return False
 
 
-def _expected_findings(path: Path, entry: NumberedDocument, fields: Sequence[FieldRule]) -> Iterable[Finding]:
+def _expected_findings(
+    path: Path, entry: NumberedDocument, fields: Sequence[FieldRule], *, is_sheet: bool
+) -> Iterable[Finding]:
     document = entry.document
     names = [rule.name for rule in fields]
     for name in document.expected:
@@ -147,13 +153,16 @@ def _expected_findings(path: Path, entry: NumberedDocument, fields: Sequence[Fie
         value = document.expected[rule.name]
         if value is None:
             continue
+        place = place_of(document, rule.name, is_sheet=is_sheet)
         if not value.strip():
-            message = f"document {document.id!r}: the expected {rule.name!r} is empty"
+            message = f"{place} is empty"
             yield Finding(path, entry.line, "expected-empty", message, "write null where the document has none")
         elif normalise(rule, value) is None:
-            yield _not_normalisable(path, entry, rule, value)
+            message, next_step = _not_normalisable(rule, value)
+            kind = "expected-label" if rule.type == "label" else "expected-value"
+            yield Finding(path, entry.line, kind, f"{place} is {shown(value)}, which is {message}", next_step)
         elif rule.type == "date" and _reads_both_ways(rule, value):
-            message = f"document {document.id!r}: the expected {rule.name!r} is {shown(value)}, day or month first?"
+            message = f"{place} is {shown(value)}, day or month first?"
             yield Finding(path, entry.line, "expected-ambiguous", message, "write it like '2026-04-03'")
 
 
@@ -168,15 +177,12 @@ def _reads_both_ways(rule: FieldRule, value: str) -> bool:
     return first != second
 
 
-def _not_normalisable(path: Path, entry: NumberedDocument, rule: FieldRule, value: str) -> Finding:
-    place = f"document {entry.document.id!r}: the expected {rule.name!r} is {shown(value)}, which is"
+def _not_normalisable(rule: FieldRule, value: str) -> tuple[str, str]:
+    """Return what the value is not, and the next step."""
     if rule.type == "label":
         folded = {fold_label(label): label for label in rule.labels}
         meant = nearest(fold_label(value), list(folded))
         known = f"the labels are {', '.join(rule.labels)}"
-        next_step = f"did you mean {folded[meant]!r}? {known}" if meant else known
-        return Finding(path, entry.line, "expected-label", f"{place} not among the labels", next_step)
+        return "not among the labels", f"did you mean {folded[meant]!r}? {known}" if meant else known
     example = {"date": "2026-04-03", "money": "1234.56 EUR", "text": "a text"}[rule.type]
-    return Finding(
-        path, entry.line, "expected-value", f"{place} no value of type {rule.type}", f"write it like {example!r}"
-    )
+    return f"no value of type {rule.type}", f"write it like {example!r}"

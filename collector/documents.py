@@ -14,7 +14,7 @@ from collector.contract.errors import Finding, Refused
 from collector.contract.protocol import DocumentLine, Task
 from collector.contract.shape import shape_problems
 from collector.contract.toml_lines import encoding_fault
-from collector.csv_table import BYTE_ORDER_MARK
+from collector.csv_table import BYTE_ORDER_MARK, Table
 from collector.documents_table import TableDocuments, read_sheet, table_documents
 from collector.engines.base import ExampleTurn, Prompt
 
@@ -75,15 +75,14 @@ def _filled(task: Task, text: str, candidates: Mapping[str, str]) -> str:
 def read_documents(path: Path, task: Task | None = None) -> DocumentsFile:
     """Return every document of a JSON-lines file, a CSV file or a folder, and a finding for each that is none.
 
-    A folder holds .txt and .md files and their sheet, documents.csv in it or <folder>.csv beside it; a text file that
-    the sheet does not name is a finding. `task` says what a sheet must label. Blank lines are passed over.
+    A folder holds .txt and .md files and their sheet, documents.csv in it or <folder>.csv beside it. A text file that
+    the sheet does not name is a finding, there and in each folder beside a sheet of which it names other files: a
+    deleted row must not drop a document in silence. `task` says what a sheet must label. Blank lines are passed over.
 
     Raises Refused only where nothing can be opened.
     """
     if path.is_dir():
-        sheet = sheet_of(path)
-        found = _read_sheet(sheet, task)
-        return found._replace(findings=[*found.findings, *_unlisted(path, sheet)])
+        return _read_sheet(sheet_of(path), task, folder=path)
     if path.suffix.lower() == ".csv":
         return _read_sheet(path, task)
     if path.suffix.lower() in _OTHER_TABLES:
@@ -115,29 +114,33 @@ def text_files(folder: Path) -> list[Path]:
     )
 
 
-def _unlisted(folder: Path, sheet: Path) -> list[Finding]:
-    table = read_sheet(sheet, _bytes(sheet))
+def _unlisted(table: Table, folder: Path | None) -> list[Finding]:
+    """`folder`: the one that was asked for, which is looked through whatever the sheet names of it."""
     if "file" not in table.header:
         return []
     column = table.header.index("file")
-    named = {
-        (sheet.parent / record.cells[column].strip()).resolve()
-        for record in table.records
-        if len(record.cells) > column
-    }
+    names = [Path(record.cells[column].strip()) for record in table.records if len(record.cells) > column]
+    named = {(table.path.parent / name).resolve() for name in names}
+    # Only folders beside the sheet: what lies at its side may be a README, or the texts of another sheet.
+    inside = {name.parts[0] for name in names if len(name.parts) > 1 and name.parts[0] not in ("..", name.anchor)}
+    folders = [folder] if folder is not None else [table.path.parent / name for name in sorted(inside)]
+    step = "add a row for it again, or move the file away where it shall not be measured"
     return [
-        Finding(
-            sheet, None, "unlisted-file", f"no record names the text file {path}", "add a record, or remove the file"
-        )
-        for path in text_files(folder)
+        Finding(table.path, None, "unlisted-file", f"no row of the sheet names the text file {path}", step)
+        for each in folders
+        for path in text_files(each)
         if path.resolve() not in named
     ]
 
 
-def _read_sheet(path: Path, task: Task | None) -> DocumentsFile:
-    found = table_documents(read_sheet(path, _bytes(path)), task)
+def _read_sheet(path: Path, task: Task | None, *, folder: Path | None = None) -> DocumentsFile:
+    table = read_sheet(path, _bytes(path))
+    found = table_documents(table, task)
     entries = [NumberedDocument(row.line, row.document) for row in found.rows]
-    return DocumentsFile(path, entries, [*found.findings, *_unlabelled(path, found)], is_sheet=True)
+    findings = [*found.findings, *_unlabelled(path, found)]
+    if not table.findings:  # of a table that could not be read to its end, nobody knows what it names
+        findings += _unlisted(table, folder)
+    return DocumentsFile(path, entries, findings, is_sheet=True)
 
 
 def _unlabelled(path: Path, found: TableDocuments) -> list[Finding]:

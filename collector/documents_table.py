@@ -203,7 +203,11 @@ def file_text(sheet: Path, line: int, own: str, name: str) -> str | Finding:
         raw = path.read_bytes()
     except OSError as error:
         is_windows_path = "\\" in name and (sheet.parent / name.replace("\\", "/")).is_file()
-        step = "write / between folders" if is_windows_path else f"the path starts at the folder of {sheet.name}"
+        step = (
+            "write / between folders"
+            if is_windows_path
+            else f"put the file back, correct the path (it starts at the folder of {sheet.name}), or remove the row"
+        )
         return fault("does not exist" if isinstance(error, FileNotFoundError) else f"{error.strerror}", step)
     text = decoded(path, raw)
     if isinstance(text, Finding):

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from collector.campaign_draft import CAMPAIGN, own_campaign
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import DocumentLine, Protocol, Task
 from collector.documents import SHEET, TEXT_SUFFIXES, read_documents
@@ -36,6 +37,9 @@ TO_WRITE = {
     "permission": "TODO: write who permits this use of the documents, and where that is written",
     "review": "TODO: write how the expected values were reviewed: by whom or what, and when",
 }
+_CAMPAIGN_NOTICE = (
+    f"{CAMPAIGN}: question, volume, deadline and hours are yours to write; `collector check` names the lines"
+)
 
 
 class OwnDocuments(NamedTuple):
@@ -75,14 +79,19 @@ def init_from(
     """
     if not source.exists():
         raise DossierError(f"{source} does not exist", next_step="name a folder of texts, a .csv or a .jsonl file")
-    names = ("protocol.toml", "campaign.toml")
+    names = ("protocol.toml", CAMPAIGN)
     in_the_way = [path for path in (folder / name for name in names) if path.exists()] + existing_files(folder, source)
     if in_the_way:
         raise DossierError(f"{in_the_way[0]} is there already", next_step="name another folder; nothing was written")
     starter = protocol_text(folder, model, kind=kind)
     own = own_documents(source, msgspec.convert(tomllib.loads(starter), Protocol).task)
     protocol, drafted = own_protocol(starter, own, name=folder.resolve().name or "trial", statements=statements)
-    texts = dict(zip(names, (protocol, campaign_text(device, today, kind=kind)), strict=True))
+    campaign = own_campaign(
+        campaign_text(device, today, kind=kind),
+        name=folder.resolve().name or "trial",
+        documents=max(1, len(own.labelled) or len(own.texts)),
+    )
+    texts = dict(zip(names, (protocol, campaign), strict=True))
     try:
         folder.mkdir(parents=True, exist_ok=True)
         copy_texts(folder, own)
@@ -92,7 +101,8 @@ def init_from(
     except OSError as error:
         raise DossierError(f"{folder} cannot be written: {error.strerror}", next_step="name another folder") from None
     beside = [folder / TEXTS] if own.texts else []
-    return Written([*(folder / name for name in (*names, own.name)), *beside], [*own.notices, *drafted])
+    notices = [*own.notices, *drafted, _CAMPAIGN_NOTICE]
+    return Written([*(folder / name for name in (*names, own.name)), *beside], notices)
 
 
 def own_documents(source: Path, task: Task) -> OwnDocuments:
@@ -171,7 +181,7 @@ def own_protocol(
     known = {subset for document in own.labelled for subset in document.subsets}
     gated = [gate["subset"] for gate in tomllib.loads(text)["gates"].get("subset", [])]
     if not set(gated) <= known:
-        why = 'A rule for a subset: take it back once documents name it in their "subsets".'
+        why = "A rule for a subset: take it back once documents name it in `subsets`."
         text = with_tables_commented(text, "gates.subset", why=why)
     return text, notices
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from collector.campaign_draft import CAMPAIGN, mark_notices
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import Protocol
 from collector.corpus_statistics import summary_lines
 from collector.document_rules import document_findings
 from collector.embedding_rules import embedding_findings
+from collector.expected_in_text import expected_notices
 from collector.judging_rules import judging_findings, unreachable_findings
 from collector.lock import drift_findings, lock_path
 from collector.prompt_fit import prompt_lengths
@@ -33,6 +36,8 @@ class CheckReport(NamedTuple):
     is_frozen: bool
     corpus: list[str]
     """What the documents are made of, a line per property."""
+    notices: Sequence[Finding] = ()
+    """What is refused by nothing and should be read: placeholders, and expected values that look mistyped."""
 
     @property
     def is_embedding(self) -> bool:
@@ -65,26 +70,39 @@ def examine(path: Path, *, with_tokenizer: bool = True, with_lock: bool = True) 
         if with_lock and is_frozen:
             findings = [*findings, *_lock_findings(loaded)]
     corpus = summary_lines([entry.document for entry in entries])
-    return CheckReport(findings, parts.protocol, dict(roles), longest, limit, is_frozen, corpus)
+    notices = [*_expected_notices(parts), *mark_notices(path.with_name(CAMPAIGN))]
+    return CheckReport(findings, parts.protocol, dict(roles), longest, limit, is_frozen, corpus, notices)
+
+
+def _expected_notices(parts: ProtocolParts) -> list[Finding]:
+    if parts.protocol is None or parts.documents is None:
+        return []
+    documents = parts.documents
+    return expected_notices(documents.path, documents.entries, parts.protocol.task, is_sheet=documents.is_sheet)
 
 
 def _rule_findings(parts: ProtocolParts) -> list[Finding]:
     findings: list[Finding] = []
+    is_sheet = parts.documents is not None and parts.documents.is_sheet
     documents = [entry.document for entry in parts.documents.entries] if parts.documents else None
     has_all_documents = parts.documents is not None and not parts.documents.findings
     if parts.protocol is not None and parts.text is not None:
         findings += protocol_findings(
-            parts.path, parts.protocol, documents if has_all_documents else None, parts.text.line_of
+            parts.path,
+            parts.protocol,
+            documents if has_all_documents else None,
+            parts.text.line_of,
+            is_sheet=is_sheet,
         )
         findings += quantization_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += embedding_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += judging_findings(parts.path, parts.protocol.task, parts.text.line_of)
     if parts.documents is not None:
         task = parts.protocol.task if parts.protocol is not None else None
-        found = document_findings(parts.documents.path, parts.documents.entries, task)
+        found = document_findings(parts.documents.path, parts.documents.entries, task, is_sheet=is_sheet)
         if task is not None and task.ranking is not None and task.kind == "ranking":
             found += unreachable_findings(parts.documents.path, parts.documents.entries, task.ranking)
-        told = _TOLD_OF_SHEETS if parts.documents.is_sheet else ()
+        told = _TOLD_OF_SHEETS if is_sheet else ()
         findings += [finding for finding in found if finding.rule not in told]
     return findings
 

@@ -27,9 +27,17 @@ _PLACEHOLDER_WORDS = frozenset({"", "todo", "tbd", "fixme", "xxx", "n/a", "none"
 
 
 def protocol_findings(
-    path: Path, protocol: Protocol, documents: Sequence[DocumentLine] | None, line_of: Callable[[str], int | None]
+    path: Path,
+    protocol: Protocol,
+    documents: Sequence[DocumentLine] | None,
+    line_of: Callable[[str], int | None],
+    *,
+    is_sheet: bool = False,
 ) -> list[Finding]:
-    """Return every finding about the protocol; those about subsets only where the documents are known."""
+    """Return every finding about the protocol; those about subsets only where the documents are known.
+
+    `is_sheet`: the documents stand in a CSV file, so advice speaks of its columns.
+    """
 
     def say(place: str, rule: str, message: str, next_step: str) -> Finding:
         return Finding(path, line_of(place) or 1, rule, message, next_step)
@@ -45,7 +53,7 @@ def protocol_findings(
         *_output_limit(protocol, say),
     ]
     if documents is not None:
-        findings += _subsets(protocol.gates, documents, say)
+        findings += _subsets(protocol.gates, documents, say, is_sheet=is_sheet)
         findings += _starter_statements(protocol, documents, say)
     return findings
 
@@ -204,20 +212,24 @@ def _thresholds(gates: Gates, say: Say) -> Iterable[Finding]:
         yield say(f"gates.subset[{index}].subset", "duplicate-name", message, "keep one of them")
 
 
-def _subsets(gates: Gates, documents: Sequence[DocumentLine], say: Say) -> Iterable[Finding]:
+def _subsets(gates: Gates, documents: Sequence[DocumentLine], say: Say, *, is_sheet: bool) -> Iterable[Finding]:
     roles = Counter(document.role for document in documents)
     if not roles["validation"]:
         message = f"none of the {len(documents)} documents has the role validation, so there is nothing to judge"
-        yield say("workload.documents", "empty-subset", message, 'give documents "role": "validation"')
+        next_step = "write validation into the column `role`" if is_sheet else 'give documents "role": "validation"'
+        yield say("workload.documents", "empty-subset", message, next_step)
         return
     known = sorted({subset for document in documents for subset in document.subsets})
     for index, gate in enumerate(gates.subsets):
         members = {document.role for document in documents if gate.subset in document.subsets}
         if empty := [role for role in ("validation", "test") if roles[role] and role not in members]:
             meant = nearest(gate.subset, [name for name in known if name != gate.subset])
-            next_step = (
-                f"did you mean {meant!r}?" if meant else f'add "subsets": ["{gate.subset}"] to {empty[0]} documents'
-            )
+            if meant:
+                next_step = f"did you mean {meant!r}?"
+            elif is_sheet:
+                next_step = f"write {gate.subset} into the column `subsets` of {empty[0]} documents"
+            else:
+                next_step = f'add "subsets": ["{gate.subset}"] to {empty[0]} documents'
             message = f"a rule is about the subset {gate.subset!r}, and no {' or '.join(empty)} document belongs to it"
             yield say(f"gates.subset[{index}].subset", "empty-subset", message, next_step)
 

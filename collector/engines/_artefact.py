@@ -34,10 +34,12 @@ class Artefact(NamedTuple):
     """None for a Hub id: `local_folder` finds it in the Hub's cache after loading."""
     revision: str | None
     gguf_file: str | None
+    is_cached: bool = False
+    """True where the Hub's cache alone is read, since the Hub does not answer."""
 
-    def arguments(self) -> dict[str, str]:
+    def arguments(self) -> dict[str, str | bool]:
         """Return the keyword arguments for `from_pretrained`."""
-        asked = {"revision": self.revision, "gguf_file": self.gguf_file}
+        asked = {"revision": self.revision, "gguf_file": self.gguf_file, "local_files_only": self.is_cached or None}
         return {name: value for name, value in asked.items() if value is not None}
 
 

@@ -21,6 +21,7 @@ from ._batching import BATCHING, PadToken, pad_token
 from ._decode import GreedyDecoder
 from ._embedding import EMBEDDING, TextsEncoder
 from ._embedding_engine import EmbeddingEngine
+from ._hub import at_hand
 from ._loading import NEEDED, load_model, require_engine_packages, tokenizer_of
 from ._observe import Loaded, observe
 from ._prompting import TemplateEncoder
@@ -61,8 +62,8 @@ def create(setup: EngineSetup, clock: Clock) -> Engine:
             next_step='write cache = "dynamic", or leave it out',
         )
     if setup.engine.answers_by == "embedding":
-        return EmbeddingEngine(setup, find_artefact(setup), clock)
-    return TransformersEngine(setup, find_artefact(setup), clock)
+        return EmbeddingEngine(setup, at_hand(find_artefact(setup)), clock)
+    return TransformersEngine(setup, at_hand(find_artefact(setup)), clock)
 
 
 def encoder(setup: EngineSetup) -> TemplateEncoder:
@@ -71,7 +72,7 @@ def encoder(setup: EngineSetup) -> TemplateEncoder:
     Raises MissingDependency, and DossierError when the model or its tokenizer cannot be read.
     """
     require_engine_packages(setup)
-    artefact = find_artefact(setup)
+    artefact = at_hand(find_artefact(setup))
     kind = TextsEncoder if setup.engine.answers_by == "embedding" else TemplateEncoder
     try:
         return kind(*tokenizer_of(artefact))

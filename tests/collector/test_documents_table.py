@@ -275,7 +275,8 @@ def test_a_file_that_is_absent_absolute_blank_or_no_text_is_a_fault_of_its_recor
 def test_a_ranking_in_a_csv_file_is_refused_once_and_sent_to_json_lines(tmp_path: Path) -> None:
     text = PROTOCOL.replace("DOCUMENTS", "d.csv").replace('"extraction"', '"ranking"')
     head, _, rest = text.partition("[[task.field]]")
-    text = (head + rest[rest.index("[workload]") :]).replace("{document}", "{document} {candidates}")
+    rule = '[task.ranking]\nmetric = "ndcg"\nk = 10\naccept_from = "0.8"\n'
+    text = (head + rule + rest[rest.index("[workload]") :]).replace("{document}", "{document} {candidates}")
     (tmp_path / "protocol.toml").write_text(text)
     (tmp_path / "script.json").write_text('{"script_format": 1}')
     (tmp_path / "d.csv").write_text("id,role,text\na,validation,one\nb,test,two\n")
@@ -301,3 +302,60 @@ def test_a_folder_is_read_by_its_sheet_and_texts_that_it_does_not_name_are_told(
     (folder / "documents.csv").write_text("id\n")
     with pytest.raises(Refused, match="two sheets"):
         read_documents(folder, TASK)
+
+
+def trial_of_three_texts(folder: Path) -> Path:
+    """Write a trial whose sheet names three texts of a folder beside it; return its protocol."""
+    (folder / "texts" / "2025").mkdir(parents=True)
+    names = ["texts/a.txt", "texts/b.txt", "texts/2025/c.md"]
+    for name in names:
+        (folder / name).write_text(f"paid: {name}\n")
+    (folder / "texts.md").write_text("what lies beside the sheet is nobody's document\n")
+    header = ["id", "role", "file", "expected.date", "expected.note"]
+    rows = [[name, "validation", name, "null", "paid"] for name in names]
+    (folder / "documents.csv").write_text(csv_text([header, *rows]))
+    (folder / "protocol.toml").write_text(PROTOCOL.replace("DOCUMENTS", "documents.csv"))
+    (folder / "script.json").write_text('{"script_format": 1}')
+    assert check_protocol(folder / "protocol.toml") == []
+    return folder / "protocol.toml"
+
+
+@pytest.mark.parametrize("name", ["texts/b.txt", "texts/2025/c.md"])
+def test_a_row_deleted_while_its_text_is_there_is_named_with_the_next_step(tmp_path: Path, name: str) -> None:
+    protocol = trial_of_three_texts(tmp_path)
+    sheet = tmp_path / "documents.csv"
+    sheet.write_text("".join(line for line in sheet.read_text().splitlines(keepends=True) if name not in line))
+    (finding,) = check_protocol(protocol)
+    assert (finding.rule, finding.file) == ("unlisted-file", sheet)
+    assert finding.message == f"no row of the sheet names the text file {tmp_path / name}"
+    assert finding.next_step.startswith("add a row for it again, or move the file away")
+
+
+def test_a_text_deleted_while_its_row_is_there_is_named_with_the_next_step(tmp_path: Path) -> None:
+    protocol = trial_of_three_texts(tmp_path)
+    (tmp_path / "texts" / "b.txt").unlink()
+    (finding,) = check_protocol(protocol)
+    assert (finding.rule, finding.file, finding.line) == ("text-file", tmp_path / "documents.csv", 3)
+    assert '"texts/b.txt" does not exist' in finding.message
+    assert "put the file back" in finding.next_step
+    assert "or remove the row" in finding.next_step
+
+
+def test_advice_about_a_sheet_speaks_of_columns_and_cells(tmp_path: Path) -> None:
+    """Brackets and quotes of JSON are nothing that a spreadsheet has."""
+    sheet = tmp_path / "documents.csv"
+    gate = '[[gates.subset]]\nsubset = "critical"\nmin_accepted_percent = "60"\n[model]'
+    text = PROTOCOL.replace("DOCUMENTS", "documents.csv").replace("[model]", gate)
+    (tmp_path / "script.json").write_text('{"script_format": 1}')
+    (tmp_path / "protocol.toml").write_text(text)
+    for row, rule, said in (
+        (["a", "validation", "x", "soon", "null"], "expected-value", "column `expected.date`: the cell is"),
+        (["a", "validation", "x", "3/4/2026", "null"], "expected-ambiguous", "column `expected.date`: the cell is"),
+        (["a", "validation", "x", "null", "null"], "empty-subset", "write critical into the column `subsets`"),
+        (["a", "test", "x", "null", "null"], "empty-subset", "write validation into the column `role`"),
+    ):
+        sheet.write_text(csv_text([HEADER, row]))
+        findings = check_protocol(tmp_path / "protocol.toml")
+        (finding,) = [one for one in findings if one.rule == rule]
+        assert said in str(finding)
+        assert not any(sign in one.next_step for one in findings for sign in ('": ', "{", '["'))

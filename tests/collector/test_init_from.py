@@ -14,11 +14,12 @@ from click.testing import CliRunner
 
 from collector.cli import main
 from collector.clock import FakeClock
+from collector.contract.campaign_file import read_campaign
 from collector.contract.errors import DossierError, Refused
 from collector.freeze import freeze
 from collector.init_from import Written, init_from
 from collector.labelling import TextFile, length_classes, proposed_roles
-from collector.protocol_check import check_protocol, load_protocol
+from collector.protocol_check import check_protocol, examine, load_protocol
 
 TODAY = dt.date(2026, 11, 30)
 SPOKEN_FOR = {"permission": "the owner, letter of 2026-01-02", "review": "two readers, 2026-01-03"}
@@ -202,7 +203,7 @@ def test_documents_with_the_starters_fields_keep_its_task(tmp_path: Path) -> Non
     source = tmp_path / "mine.jsonl"
     source.write_text("".join(json.dumps({**bill, "expected": expected}) + "\n" for bill in BILLS))
     written = write(tmp_path / "trial", source, **SPOKEN_FOR)
-    assert written.notices == []
+    assert not any("drafts" in notice for notice in written.notices)
     task = load_protocol(tmp_path / "trial" / "protocol.toml").protocol.task
     assert [rule.name for rule in task.fields] == ["date", "amount", "category"]
 
@@ -269,6 +270,53 @@ def test_a_folder_of_questions_gets_a_column_for_the_answers_and_rankings_get_no
     assert rules(tmp_path / "answers") == ["missing-permission", "missing-review"]
     assert "JSON-lines" in done.stderr
     assert not (tmp_path / "ranking").exists()
+
+
+def test_the_starters_question_volume_deadline_and_hours_are_not_the_users_until_written(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    write(folder, texts(tmp_path / "bills", 12), **SPOKEN_FOR)
+    campaign = read_campaign(folder / "campaign.toml").campaign
+    assert campaign.question.startswith("TODO: write the question")
+    assert (campaign.corpora_wanted, campaign.documents_per_corpus, campaign.deadline_h) == (1, 12, None)
+    hours = [getattr(campaign.calendar, name) for name in campaign.calendar.__struct_fields__]
+    assert {(one.basis, one.by) for one in hours if one is not None} == {("example", None)}
+    assert "STARTER" not in campaign.dossier_id
+
+
+def test_check_names_the_line_of_each_mark_until_it_is_gone_and_refuses_none(tmp_path: Path) -> None:
+    folder = tmp_path / "trial"
+    write(folder, texts(tmp_path / "bills"), **SPOKEN_FOR)
+    label(folder, {"expected.date": "null", "expected.amount": "null", "expected.category": "food"})
+    path = folder / "campaign.toml"
+    marked = [number for number, line in enumerate(path.read_text().splitlines(), start=1) if "TODO" in line]
+    checked = CliRunner().invoke(main, ["check", str(folder / "protocol.toml"), "--no-tokens"])
+    assert (checked.exit_code, len(marked)) == (0, 4), checked.output
+    for number, what in zip(marked, ("the question", "your volume", "your deadline", "your hours"), strict=True):
+        assert f"notice: {path}:{number}: [to-write] still to be written: {what}" in checked.stdout
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if "# TODO" not in line))
+    path.write_text(path.read_text().replace("TODO: write the question", "What"))
+    assert examine(folder / "protocol.toml", with_tokenizer=False).notices == []
+
+
+@pytest.mark.parametrize("kind", ["extraction", "answers", "ranking"])
+def test_a_starters_trial_as_it_is_has_no_notice(tmp_path: Path, kind: str) -> None:
+    done = CliRunner().invoke(main, ["init", str(tmp_path / "starter"), "--kind", kind])
+    assert done.exit_code == 0, done.output
+    assert examine(tmp_path / "starter" / "protocol.toml", with_tokenizer=False).notices == []
+
+
+def test_a_mistyped_value_in_the_sheet_is_noticed_and_stops_nothing(tmp_path: Path) -> None:
+    source = tmp_path / "bills"
+    source.mkdir()
+    (source / "a.txt").write_text("Bill of 2 January 2026\nTotal 1.200,00 EUR\n")
+    folder = tmp_path / "trial"
+    write(folder, source, **SPOKEN_FOR)
+    label(folder, {"expected.date": "2026-01-03", "expected.amount": "1.200", "expected.category": "food"})
+    checked = CliRunner().invoke(main, ["check", str(folder / "protocol.toml"), "--no-tokens"])
+    assert checked.exit_code == 0, checked.output
+    sheet_path = folder / "documents.csv"
+    assert f"notice: {sheet_path}:2: [expected-not-in-text] document 'a.txt', column `expected.date`" in checked.stdout
+    assert f"notice: {sheet_path}:2: [expected-ambiguous] document 'a.txt', column `expected.amount`" in checked.stdout
 
 
 def test_statements_without_documents_are_refused(tmp_path: Path) -> None:

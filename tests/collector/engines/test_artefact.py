@@ -24,7 +24,7 @@ def test_a_folder_is_found_from_the_protocols_folder_and_absolutely(make_setup: 
 
 def test_a_hub_id_keeps_its_revision_and_has_no_folder_before_it_is_cached(make_setup: Maker) -> None:
     found = find_artefact(make_setup("some-one/some-model", revision="abc", gguf_file="m.gguf"))
-    assert found == ("some-one/some-model", None, "abc", "m.gguf")
+    assert found == ("some-one/some-model", None, "abc", "m.gguf", False)
     assert found.arguments() == {"revision": "abc", "gguf_file": "m.gguf"}
     assert local_folder(found) is None
 
