@@ -29,7 +29,9 @@ from collector.field_places import place_of
 MOST_NOTICES_PER_FIELD = 10
 _WORD = re.compile(r"\d+|[^\W\d_]+")
 _LONGEST_DATE_WORDS = 8
-_LONGEST_UNKNOWN_DATE_WORDS = 5
+_UNKNOWN_MONTH = re.compile(
+    r"(\d{1,2})[. ]{1,2}(?:[^\W\d_]{2,}[. ]{1,2}){1,3}(\d{4})|(\d{4})\. ?[^\W\d_]{3,}[. ]{1,2}(\d{1,2})"
+)
 _AFTER_LETTER = re.compile(r"(?<=[^\W\d_])[.:]?(?=\d)")
 _LEADERS = re.compile(r"[.,_]{2,}")
 
@@ -124,8 +126,9 @@ def _has_date(text: str, rule: FieldRule, date: dt.date) -> bool:
     rules = [msgspec.structs.replace(rule, day_first=order) for order in (True, False)]
     words = list(_WORD.finditer(text))
     for first, last in _around_year(words, date):
-        read = {normalise(each, text[words[first].start() : words[last].end()]) for each in rules}
-        if date in read or (read == {None} and _may_be(words[first : last + 1], date)):
+        candidate = text[words[first].start() : words[last].end()]
+        read = {normalise(each, candidate) for each in rules}
+        if date in read or (read == {None} and _may_be(candidate, date)):
             return True
     return False
 
@@ -139,10 +142,9 @@ def _around_year(words: Sequence[re.Match[str]], date: dt.date) -> Iterable[tupl
             yield from ((index, last) for last in range(index + 1, min(index + _LONGEST_DATE_WORDS, len(words))))
 
 
-def _may_be(words: Sequence[re.Match[str]], date: dt.date) -> bool:
-    if len(words) > _LONGEST_UNKNOWN_DATE_WORDS:
-        return False
-    numbers = [int(word[0]) for word in words if word[0].isdecimal()]
-    names = [word[0] for word in words if not word[0].isdecimal()]
-    ends = {words[0][0].isdecimal(), words[-1][0].isdecimal()}
-    return sorted(numbers) == sorted((date.day, date.year)) and ends == {True} and any(len(name) > 2 for name in names)
+def _may_be(candidate: str, date: dt.date) -> bool:
+    match = _UNKNOWN_MONTH.fullmatch(candidate)
+    return match is not None and (date.day, date.year) in (
+        (int(match[1] or 0), int(match[2] or 0)),
+        (int(match[4] or 0), int(match[3] or 0)),
+    )
