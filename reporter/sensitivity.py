@@ -48,7 +48,7 @@ class Inputs(NamedTuple):
 class End(NamedTuple):
     """One end of a factor's range: what becomes of the recommended one, and who is recommended then.
 
-    price and needed_ns are null where the recommended one could not be had: not accepted, or without a valid price.
+    price is net, in the currency that everything is compared in. price and needed_ns are null where the recommended one could not be had: not accepted, or without a valid price.
     """
 
     change: Fraction
@@ -123,7 +123,7 @@ def _end(inputs: Inputs, winner: Standing, factor: Factor, change: Fraction) -> 
     best = own.best if own.is_deliverable else None
     return End(
         change=change,
-        price=best.price.net if best else None,
+        price=best.compared.net if best else None,
         needed_ns=own.need.total_ns if own.need else None,
         is_accepted=own.has_qualified,
         is_same=_winner_key(selection) == winner.key,

@@ -10,7 +10,7 @@ from collector.contract.campaign import Campaign
 from .allocation_usage import target_key
 from .book import Book, hours, ref, row
 from .dossier import Row, Sentence, Unit
-from .price_tables import needed_figure, package_figure
+from .price_tables import compared_figure, needed_figure
 from .selection import Selection, Standing
 from .sensitivity import REACH, End, Factor, Inputs, Swing, sensitivities
 from .wording import sentence
@@ -86,7 +86,7 @@ def _row(book: Book, campaign: Campaign, winner: Standing, swing: Swing, labels:
 
 
 def _base_price(winner: Standing) -> str | None:
-    return package_figure(winner, winner.best, "price_net") if winner.best is not None else None
+    return compared_figure(winner, winner.best) if winner.best is not None else None
 
 
 def _end_cells(book: Book, winner: Standing, swing: Swing, side: str, end: End, width: str) -> dict[str, str]:
@@ -96,7 +96,7 @@ def _end_cells(book: Book, winner: Standing, swing: Swing, side: str, end: End, 
     if price is not None and winner.best is not None:
         cells[f"{side}_price"] = book.derived(
             [width, price], figure_id=f"{base}/{side}_price", value=end.price.minor_units if end.price else None,
-            unit="minor_units", currency=winner.best.price.net.currency, formula=told,
+            unit="minor_units", currency=winner.best.compared.net.currency, formula=told,
             missing_reason=None if end.price else "not_defined",
         )  # fmt: skip
     if end.needed_ns is not None:

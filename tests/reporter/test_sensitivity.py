@@ -69,7 +69,7 @@ def test_the_price_at_which_the_runner_up_is_no_dearer_is_found_to_the_hundredth
     assert (value(varied, row, "low_price"), value(varied, row, "high_price")) == (5000, 15000)
     assert value(varied, row, "changes_up") == 440  # 100.00 + 440 % = 540.00: then both cost the same
     assert "changes_down" not in row.cells
-    assert said_of(varied, said, "price") == ["from 440.0 % more on, nothing is recommended alone any more."]
+    assert said_of(varied, said, "price") == ["from 440 % more on, nothing is recommended alone any more."]
 
 
 def test_restarts_processing_time_and_volume_change_the_answer_where_the_deadline_is_passed(
