@@ -115,6 +115,7 @@ WORDS: dict[str, str] = {
     "quality": N_("quality"),
     "engine_error": N_("engine error"),
     "protocol": N_("protocol"),
+    "scorer": N_("scorer"),
     "run": N_("run"),
     "request": N_("request"),
     # decisions

@@ -23,7 +23,7 @@ WITHOUT_UNIT = {
     "seq", "format", "batch", "concurrency", "repetition", "attempt", "turn", "try_index", "batch_row", "exit_code",
     "pcie_generation", "pcie_width", "live_row_steps", "host_cpu_share",
     "probe_value", "probe_samples",  # their unit is in `probe_unit`
-    "gap_counts", "record_counts", "batch_number", "live_row_histogram", "quantization_group",
+    "gap_counts", "record_counts", "batch_number", "live_row_histogram", "quantization_group", "graded_value",
     "engine_metrics",  # the engine's own names, units included
 }  # fmt: skip
 """Counts, indices, shares, and values whose unit another field names."""

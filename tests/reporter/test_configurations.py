@@ -60,7 +60,7 @@ def test_on_a_processor_the_peak_is_the_workers_resident_memory(tmp_path: Path, 
     found = measured(campaign_records(tmp_path / "runs").runs)["fp32"]
     assert found.peak is not None
     assert (found.peak.peak.memory_scope, found.peak.peak.peak_bytes) == ("host", campaign_records.fp32.peak_bytes)
-    assert found.machine == Machine("Example CPU 2 cores", 1, 16 * 2**30, None)
+    assert found.machine == Machine("Example CPU 2 cores", 1, 16 * 2**30, None, used_count=1)
 
 
 def test_subsets_count_what_the_protocol_expects_and_failures_name_cause_and_phase(
