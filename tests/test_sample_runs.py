@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from reporter.cli import main
 
 SAMPLES = Path(__file__).parent.parent / "sample_runs"
-CAMPAIGNS = ["labelled", "all-tiers"]
+CAMPAIGNS = ["labelled", "all-tiers", "ranking"]
 
 
 def reporter(*arguments: object) -> str:
