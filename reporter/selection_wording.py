@@ -105,6 +105,7 @@ SELECTION: dict[str, Wording] = {
         "and the difference in {criterion} does not decide."
     ),
     "reason_valid_until": say("The price holds until {date}."),
+    "reason_converted": say("Converted, that is {net} net, at {rate} {home} per {currency} of {date}."),
     "reason_valid_until_first": say("The first of the quotes used ends on {date}."),
     "reason_requirement_headroom": say("{free} of {capacity} stay free at its peak, {wanted} required."),
     "reason_requirement_first_token": say(

@@ -9,7 +9,7 @@ from collector.contract.campaign import Campaign
 from .book import Book, hours, row
 from .configurations import Configuration, subset_row
 from .dossier import Row, Status
-from .price_tables import package_figure
+from .price_tables import compared_figure, package_figure
 from .selection import Selection, Standing
 from .verdicts import verdict
 from .wording import sentence
@@ -99,7 +99,7 @@ def _candidate(book: Book, status: Status, standing: Standing, selection: Select
         cells = _measured_cells(book, configuration)
     if best is not None and standing.has_qualified:
         labels["package_days"] = str(best.days or "")
-        cells["package_price"] = package_figure(standing, best, "price_net")
+        cells["package_price"] = compared_figure(standing, best)
         if best.days is not None:
             cells["package_count"] = package_figure(standing, best, "package_count")
     return row(standing.key, labels, cells, verdict(book, standing, selection, campaign))
