@@ -86,6 +86,7 @@ def segments(totals: Totals, until_ns: int) -> list[Segment]:
         return []
     grid = _fine_grid_ns(totals.tariffs)
     found: list[tuple[int, int, int]] = []
+    firsts: list[int] = []
     start = 0
     for end in breakpoints(totals.tariffs, until_ns):
         for piece in _split(totals, start, end, grid):
@@ -93,10 +94,11 @@ def segments(totals: Totals, until_ns: int) -> list[Segment]:
                 found[-1] = (found[-1][0], piece[1], piece[2])
             else:
                 found.append(piece)
+                firsts.append(_first_after(piece[0], piece[1], grid))
         start = end
     return [
-        Segment(a, b, totals.tariffs[i], totals.price(i, _first_after(a, b, grid))[0], totals.price(i, b)[0])
-        for a, b, i in found
+        Segment(a, b, totals.tariffs[i], totals.price(i, first)[0], totals.price(i, b)[0])
+        for (a, b, i), first in zip(found, firsts, strict=True)
     ]
 
 

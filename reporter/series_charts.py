@@ -37,7 +37,7 @@ class SeriesCharts:
         self, chart_id: str, title: str, environment_id: str, column: str, *, with_accepted: bool
     ) -> Chart | None:
         every = [r for r in self.maker.rows("batches") if r.labels.get("environment_id") == environment_id]
-        rows = [r for r in every if r.labels.get("purpose") != "reference_repeat"]
+        rows = [r for r in every if r.labels.get("purpose") not in ("reference_repeat", "repetition")]
         figures = [f for r in rows if (f := self.maker.figure(r, column)) is not None and f.value is not None]
         if not figures:
             return None

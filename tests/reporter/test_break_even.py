@@ -103,3 +103,8 @@ def test_names_of_lines_are_moved_apart_and_stay_in_the_picture() -> None:
     placed = spread([0.0, 1.0, 2.0, 100.0, 100.0], 100.0)
     assert placed == [0.0, 12.0, 24.0, 88.0, 100.0]
     assert spread([99.0, 98.0, 97.0], 100.0) == [100.0, 88.0, 76.0]
+
+
+def test_a_tariff_billed_in_whole_hours_costs_its_first_hour_just_over_the_start() -> None:
+    first = segments(totals(offer(**PACKAGES, price_hour="2.49", billing_step_s=3600)), 168 * HOUR)[0]
+    assert (first.lowest.decimal(), first.highest.decimal()) == ("2.49", "164.34")
