@@ -28,10 +28,11 @@ def put_batches(book: Book) -> None:
     book.put("batches", GRAIN, rows)
 
 
-def largest_batch(book: Book) -> Figure | None:
-    """Return the largest batch that a series came to the end with; null without a series."""
+def _largest_batch(book: Book, environment_id: str) -> Figure | None:
+    """Return the largest batch that came to its end on one machine; null where none did."""
     completed = [r for r in book.rows("batch_series") if r.labels["outcome"] == "completed"]
-    figures = [f for r in completed if (f := book.figure(r, "batch")) is not None]
+    there = [r for r in completed if r.labels["environment_id"] == environment_id]
+    figures = [f for r in there if (f := book.figure(r, "batch")) is not None]
     return max(figures, key=lambda figure: number(figure) or 0.0, default=None)
 
 
@@ -41,14 +42,20 @@ def failed_batches(book: Book) -> list[Row]:
 
 
 def batch_limits(book: Book) -> list[Sentence]:
-    """Return the limit that a failed batch sets, one per cause and batch."""
-    largest = largest_batch(book)
+    """Return the limit that each failed batch sets on its machine, beside the largest that ran there."""
     said = []
     for found in failed_batches(book):
+        largest = _largest_batch(book, found.labels["environment_id"])
+        if largest is None:
+            continue
         key = "limit_batch_memory" if found.labels["cause"] == "out_of_memory" else "limit_batch_failed"
         more = {} if key == "limit_batch_memory" else {"cause": "@" + found.labels["cause"]}
-        if largest is not None:
-            said.append(sentence(key, largest=ref(largest.figure_id), failed=ref(found.cells["batch"]), **more))
+        said.append(
+            sentence(
+                key, device=found.labels["device"], largest=ref(largest.figure_id), failed=ref(found.cells["batch"]),
+                **more,
+            )
+        )  # fmt: skip
     return said
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -150,8 +151,30 @@ def test_a_batch_that_ran_out_of_memory_is_a_row_a_decision_and_a_limit(dossier:
         "not tried: a smaller batch ran out of memory"
     ]
     limits = [said(dossier, sentence) for sentence in dossier.decision.does_not_show]
-    assert "A batch of 8: it ran out of memory; 4 is the largest that ran." in limits
+    assert "A batch of 8 on Example CPU 2 cores: it ran out of memory; 4 is the largest that ran there." in limits
     assert "Batches above 4 and concurrency above 1." in limits
+
+
+def test_the_largest_batch_that_ran_is_told_for_the_card_that_the_next_one_failed_on(
+    tmp_path: Path, campaign_records: Kit, said: Say
+) -> None:
+    kit = campaign_records
+
+    def series(runs: Path, fits: int, fails: int, **more: Any) -> None:
+        sizes = {
+            size: dataclasses.replace(kit.fp32, batch=size, changed_in_repeat=frozenset()) for size in (fits, fails)
+        }
+        failed = dataclasses.replace(sizes[fails], failure="out_of_memory", failure_phase="measure")
+        kit(runs, variants=(kit.fp32,), batches=[sizes[fits], failed], **more)
+
+    series(tmp_path / "runs", 8, 16)
+    small = kit.device(name="Example GPU 24 GB", kind="cuda", host="b", memory_bytes=24 * 2**30)
+    series(tmp_path / "runs", 2, 8, device=small, start="2026-01-03T09:00:00")
+    dossier = build_dossier([tmp_path / "runs"], None)
+    assert [said(dossier, s) for s in dossier.decision.does_not_show if s.key == "limit_batch_memory"] == [
+        "A batch of 16 on Example CPU 2 cores: it ran out of memory; 8 is the largest that ran there.",
+        "A batch of 8 on Example GPU 24 GB: it ran out of memory; 2 is the largest that ran there.",
+    ]
 
 
 def test_times_of_a_batch_say_that_the_wait_for_the_batch_is_in_them(dossier: Dossier) -> None:
