@@ -1,5 +1,5 @@
 -- one row per (configuration, document) whose acceptance differs from the reference; lost ones first, the severe on top
--- labels: label, configuration_key, document_id, direction, severity, reference_outcome, outcome, fields, newly_wrong, newly_right, subsets, language, length_class
+-- labels: label, configuration_key, document_id, direction, severity, reference_outcome, outcome, newly_wrong, newly_right, subsets, language, length_class
 with changed as (
     select
         *,
@@ -28,7 +28,6 @@ select
     ['critical', 'hard', 'other'][severity_place] as severity,
     reference_outcome,
     outcome,
-    array_to_string(list_sort(case when is_accepted then reference_fields_wrong else fields_wrong end), ', ') as fields,
     array_to_string(list_sort(newly_wrong), ', ') as newly_wrong,
     array_to_string(list_sort(newly_right), ', ') as newly_right,
     array_to_string(list_sort(subsets), ', ') as subsets,

@@ -14,11 +14,9 @@ select
     documents.outcome,
     documents.is_accepted,
     documents.fields_right,
-    documents.fields_wrong,
     reference.outcome as reference_outcome,
     reference.is_accepted as reference_is_accepted,
     reference.fields_right as reference_fields_right,
-    reference.fields_wrong as reference_fields_wrong,
     documents.sources || reference.sources as sources
 from judged_documents as documents
 inner join counted_passes as passes using (pass_key, run_id, pass_id)

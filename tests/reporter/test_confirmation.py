@@ -75,7 +75,8 @@ def test_a_choice_that_passes_on_test_documents_is_confirmed_with_both_figures(
     assert {name: labels["direction"] for name, labels in changed.items()} == {
         "test-010": "lost", "test-012": "gained", "test-015": "lost",
     }  # fmt: skip
-    assert changed["test-010"]["fields"] == "category"
+    assert (changed["test-010"]["newly_wrong"], changed["test-010"]["newly_right"]) == ("category", "")
+    assert (changed["test-012"]["newly_wrong"], changed["test-012"]["newly_right"]) == ("", "amount, category, date")
     of_test = [figure for name, figure in dossier.figures.items() if name.startswith("test_")]
     assert len(of_test) > 100
     assert all("test documents" in (figure.formula or "") for figure in of_test)

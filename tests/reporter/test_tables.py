@@ -131,7 +131,7 @@ def test_changed_documents_names_each_document_with_its_fields(found: Evidence) 
     assert labels(found, "changed_documents", f"{BF16}~doc-004") == {
         "label": "bf16 · 1", "configuration_key": BF16, "variant": "bf16", "device": "Example CPU 2 cores",
         "purpose": "variant", "document_id": "doc-004", "direction": "gained",
-        "severity": "other", "reference_outcome": "wrong", "outcome": "right", "fields": "category",
+        "severity": "other", "reference_outcome": "wrong", "outcome": "right",
         "newly_wrong": "", "newly_right": "category", "subsets": "", "language": "vi", "length_class": "usual",
     }  # fmt: skip
     lost = labels(found, "changed_documents", f"{BF16}~doc-003")
