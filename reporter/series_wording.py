@@ -9,8 +9,12 @@ BATCHES: dict[str, Wording] = {
     "batch_failed": say("{cause} in {phase}"),
     "batch_reduced_to": say("batch reduced to {batch}"),
     "batch_not_tried": say("not tried: a smaller batch ran out of memory"),
-    "limit_batch_memory": say("A batch of {failed} on {device}: it ran out of memory; {largest} is the largest that ran there."),
-    "limit_batch_failed": say("A batch of {failed} on {device}: it failed ({cause}); {largest} is the largest that ran there."),
+    "limit_batch_memory": say(
+        "A batch of {failed} on {device}: it ran out of memory; {largest} is the largest that ran there."
+    ),
+    "limit_batch_failed": say(
+        "A batch of {failed} on {device}: it failed ({cause}); {largest} is the largest that ran there."
+    ),
     "notice_batch_check": say_counted(
         "{label}: of {checked} documents answered alone and in a batch of {batch}, {differing} differs.",
         "{label}: of {checked} documents answered alone and in a batch of {batch}, {differing} differ.",
