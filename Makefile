@@ -46,8 +46,8 @@ demo: $(if $(MODEL),$(INSTALLED),$(CACHE)/demo-model.path) ## a small trial: dem
 ranking-model: $(CACHE)/ranking-model.path ## a small model for rankings by embedding (84 MB); prints its folder
 	@cat $<
 
-samples: $(CACHE)/demo-model.path ## record the campaigns of sample_runs again (over an hour, on an idle machine)
-	BIN=$(abspath $(BIN)) sample_runs/record.sh labelled all-tiers
+samples: $(CACHE)/demo-model.path $(CACHE)/ranking-model.path ## record the campaigns of sample_runs again (over an hour, on an idle machine)
+	BIN=$(abspath $(BIN)) sample_runs/record.sh labelled all-tiers ranking
 
 test: lint types ## the default tier: tests, ruff, mypy strict
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser and not server and not gpu'
