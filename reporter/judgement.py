@@ -9,7 +9,7 @@ from collector.contract.judging.gates import GateVerdict, judge_gates
 from collector.contract.protocol import Gates
 
 from .configurations import Configuration
-from .paired_statistics import Outcome, documents_needed, margin_outcome, share_outcome
+from .paired_statistics import Outcome, documents_needed, margin_outcome, share_documents_needed, share_outcome
 
 State = Literal["qualified", "rejected", "inconclusive", "not_judged", "failed", "not_measured"]
 LOSS = "max_lost_points"
@@ -65,15 +65,21 @@ def _outcome(configuration: Configuration, gate: GateVerdict) -> Outcome:
 
 
 def more_documents(configuration: Configuration, gate: GateVerdict) -> int | None:
-    """Return how many documents beside those judged would decide an undecided loss, if the variant were as good.
+    """Return how many documents beside those judged would decide an undecided rule.
 
-    Null for another rule, and where the documents at hand would do for an equally good one: then it is not as good.
+    A loss: if the variant were as good as the reference; null where the documents at hand would do for such a one. A
+    share: if it stayed as it is, counted in the rule's own documents; null where it is exactly the share wanted.
     """
     pairs = configuration.pairs
-    if gate.rule != LOSS or pairs is None or not pairs.total:
+    if gate.rule != LOSS:
+        judged_documents = gate.document_count
+        needed = share_documents_needed(gate.threshold, gate.counted, gate.document_count)
+    elif pairs is not None and pairs.total:
+        judged_documents = pairs.total
+        needed = documents_needed(gate.threshold, pairs.discordant / pairs.total)
+    else:
         return None
-    needed = documents_needed(gate.threshold, pairs.discordant / pairs.total)
-    return needed - pairs.total if needed is not None and needed > pairs.total else None
+    return needed - judged_documents if needed is not None and needed > judged_documents else None
 
 
 def state_of(configuration: Configuration, verdicts: list[GateVerdict], gates: Gates) -> State:

@@ -65,6 +65,28 @@ def share_outcome(percent: str, accepted: int, total: int, *, level_percent: flo
     return "reject" if Fraction(bounds.high) < wanted else "inconclusive"
 
 
+def share_documents_needed(
+    percent: str,
+    accepted: int,
+    total: int,
+    *,
+    level_percent: float = LEVEL_PERCENT,
+    power_percent: float = POWER_PERCENT,
+) -> int | None:
+    """Return how many documents decide a share that a rule wants, if the share observed is the true one.
+
+    N = ceil(((z_a sqrt(w (1 - w)) + z_b sqrt(s (1 - s))) / (s - w))^2) with w the share wanted and s the one observed:
+    the interval then lies on one side of the line in so many of 100 trials as the power says. Null where the two are
+    equal, which no number of documents decides, and for no document.
+    """
+    if total == 0 or Fraction(accepted, total) == Fraction(percent) / 100:
+        return None
+    wanted, share = float(Fraction(percent) / 100), accepted / total
+    z_level, z_power = normal_quantile(0.5 + level_percent / 200), normal_quantile(power_percent / 100)
+    spread = z_level * math.sqrt(wanted * (1 - wanted)) + z_power * math.sqrt(share * (1 - share))
+    return math.ceil((spread / (share - wanted)) ** 2)
+
+
 def smallest_decidable_points(count: int, discordant: int, *, level_percent: float = LEVEL_PERCENT) -> float | None:
     """Return the margin, in points, from which on an equally good variant is accepted; null for no document.
 

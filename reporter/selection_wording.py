@@ -52,6 +52,14 @@ SELECTION: dict[str, Wording] = {
     "verdict_undecided_subset": say(
         "undecided: {subset} {accepted} of {documents} accepted, {needed} needed; the interval holds both"
     ),
+    "verdict_undecided_accepted_more": say_counted(
+        "undecided: {accepted} of {documents} accepted, {needed} needed; about {more} more document would decide",
+        "undecided: {accepted} of {documents} accepted, {needed} needed; about {more} more documents would decide",
+        by="more",
+    ),
+    "verdict_undecided_subset_more": say(
+        "undecided: {subset} {accepted} of {documents} accepted, {needed} needed; about {more} more there would decide"
+    ),
     "verdict_preferred": say("equivalent to the best, within {tie}; preferred: reloaded and explained"),
     "verdict_chosen": say("chosen by {by}; the rules recommend it too"),
     "verdict_chosen_instead": say("chosen by {by}, not by the rules"),
@@ -168,6 +176,18 @@ SELECTION: dict[str, Wording] = {
     "change_documents_decide": say_counted(
         "About {documents} more document could decide the loss of {label}, if it is as good as the reference.",
         "About {documents} more documents could decide the loss of {label}, if it is as good as the reference.",
+        by="documents",
+    ),
+    "change_documents_decide_share": say_counted(
+        "About {documents} more document could decide whether {label} has enough accepted, if the share stays so.",
+        "About {documents} more documents could decide whether {label} has enough accepted, if the share stays so.",
+        by="documents",
+    ),
+    "change_documents_decide_subset": say_counted(
+        "About {documents} more document in {subset} could decide whether {label} has enough accepted "
+        "there, if the share stays so.",
+        "About {documents} more documents in {subset} could decide whether {label} has enough accepted "
+        "there, if the share stays so.",
         by="documents",
     ),
     "change_undecided": say("More documents: the interval of {label} holds the limit of {rule}."),

@@ -48,7 +48,8 @@ class Inputs(NamedTuple):
 class End(NamedTuple):
     """One end of a factor's range: what becomes of the recommended one, and who is recommended then.
 
-    price is net, in the currency that everything is compared in. price and needed_ns are null where the recommended one could not be had: not accepted, or without a valid price.
+    price is net, in the currency that everything is compared in. price and needed_ns are null where the recommended one
+    could not be had: not accepted, or without a valid price.
     """
 
     change: Fraction

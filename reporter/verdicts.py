@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from collector.contract.campaign import Campaign
+from collector.contract.judging.gates import GateVerdict
 
 from .book import Book, hours, ref
 from .dossier import Sentence, Unit
 from .exchange import campaign_currency
 from .feasibility import Requirement
-from .gate_tables import gate_figure
+from .gate_tables import gate_figure, gate_key
 from .judgement import LOSS, more_documents
 from .offered import OfferBlocked
 from .price_tables import TIE, compared_figure, needed_figure
@@ -109,30 +110,34 @@ def undecided(book: Book, standing: Standing, *, prefix: str = "") -> Sentence:
         ref(gate_figure(configuration.key, gate, column, prefix=prefix))
         for column in ("counted", "limit", "document_count")
     )
+    named = {"documents": documents}
     if gate.subset:
-        return sentence(
-            "verdict_undecided_subset", subset=gate.subset, accepted=counted, needed=limit, documents=documents
+        key, named = "verdict_undecided_subset", named | {"subset": gate.subset, "accepted": counted, "needed": limit}
+    elif gate.rule != LOSS:
+        key, named = "verdict_undecided_accepted", named | {"accepted": counted, "needed": limit}
+    else:
+        key, named = "verdict_undecided_lost", named | {"lost": counted, "allowed": limit}
+    more = more_documents_figure(book, standing, gate, prefix=prefix)
+    return sentence(key, **named) if more is None else sentence(f"{key}_more", more=ref(more), **named)
+
+
+def more_documents_figure(book: Book, standing: Standing, gate: GateVerdict, *, prefix: str = "") -> str | None:
+    """Add how many more documents would decide a rule and return the id; null where more of them alone would not."""
+    more = more_documents(standing.configuration, gate) if standing.configuration is not None else None
+    if more is None:
+        return None
+    if gate.rule == LOSS:
+        inputs = [f"{prefix}paired/{standing.key}/{name}" for name in ("lost_documents", "gained_documents")]
+        needed = "(z of the level + z of the power)^2 x discordant share / margin^2"
+    else:
+        inputs = [gate_figure(standing.key, gate, name, prefix=prefix) for name in ("counted", "document_count")]
+        needed = (
+            "((z of the level x sqrt(w (1 - w)) + z of the power x sqrt(s (1 - s))) / (s - w))^2 with s the accepted "
+            f"share and w = {gate.threshold} percent"
         )
-    if gate.rule != LOSS:
-        return sentence("verdict_undecided_accepted", accepted=counted, needed=limit, documents=documents)
-    more = more_documents_figure(book, standing, prefix=prefix)
-    if more is None:
-        return sentence("verdict_undecided_lost", lost=counted, allowed=limit, documents=documents)
-    return sentence("verdict_undecided_lost_more", lost=counted, allowed=limit, documents=documents, more=ref(more))
-
-
-def more_documents_figure(book: Book, standing: Standing, *, prefix: str = "") -> str | None:
-    """Add how many more documents would decide the loss and return the id; null where more of them alone would not."""
-    gate = next((gate for gate in standing.gates if gate.rule == LOSS and not gate.has_passed), None)
-    if gate is None or standing.configuration is None:
-        return None
-    more = more_documents(standing.configuration, gate)
-    if more is None:
-        return None
-    inputs = [f"{prefix}paired/{standing.key}/{name}" for name in ("lost_documents", "gained_documents")]
     return book.derived(
-        inputs, figure_id=f"{prefix}what_if/{standing.key}/more_documents", value=more, unit="documents",
-        formula="(z of the level + z of the power)^2 x discordant share / margin^2, less the documents judged",
+        inputs, figure_id=f"{prefix}what_if/{gate_key(standing.key, gate)}/more_documents", value=more,
+        unit="documents", formula=f"{needed}, less the documents judged",
     )  # fmt: skip
 
 

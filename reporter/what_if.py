@@ -234,14 +234,18 @@ def _needs_all(case: Case, standing: Standing, failed: Sequence[GateVerdict], of
 def _undecided(case: Case) -> Iterator[Sentence]:
     """How many more documents could decide what the interval leaves open."""
     for standing in case.measured:
-        gate = standing.worst_gate
-        if standing.state != "inconclusive" or gate is None:
+        if standing.state != "inconclusive":
             continue
-        more = more_documents_figure(case.book, standing)
-        if more is not None:
-            yield sentence("change_documents_decide", documents=ref(more), label=standing.label)
-        else:
-            yield sentence("change_undecided", label=standing.label, rule=gate.subset or "@" + gate.rule)
+        for gate in (gate for gate in standing.gates if not gate.has_passed):
+            more, label = more_documents_figure(case.book, standing, gate), standing.label
+            if more is None:
+                yield sentence("change_undecided", label=label, rule=gate.subset or "@" + gate.rule)
+            elif gate.rule == LOSS:
+                yield sentence("change_documents_decide", documents=ref(more), label=label)
+            elif gate.subset:
+                yield sentence("change_documents_decide_subset", documents=ref(more), label=label, subset=gate.subset)
+            else:
+                yield sentence("change_documents_decide_share", documents=ref(more), label=label)
 
 
 def _obstacles(case: Case, standings: Sequence[Standing]) -> Iterator[Sentence]:

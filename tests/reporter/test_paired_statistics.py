@@ -7,6 +7,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 
@@ -17,6 +18,7 @@ from reporter.paired_statistics import (
     documents_needed,
     holm,
     margin_outcome,
+    share_documents_needed,
     share_outcome,
     smallest_decidable_points,
     tango_clustered,
@@ -213,3 +215,31 @@ def test_the_clustered_interval_is_null_for_few_clusters_and_has_width_without_a
     assert bounds is not None
     assert bounds.low < 0 < bounds.high
     assert tango_clustered(Pairs(0, 0, 0, 0), ClusterSums(20, 0, 0, 0)) is None
+
+
+@pytest.mark.parametrize(
+    ("percent", "accepted", "total"), [("80", 20, 24), ("90", 52, 60), ("50", 27, 50), ("95", 24, 24)]
+)
+def test_so_many_documents_with_the_share_observed_decide_a_share_that_is_open(
+    percent: str, accepted: int, total: int
+) -> None:
+    assert share_outcome(percent, accepted, total) == "inconclusive"
+    needed = share_documents_needed(percent, accepted, total)
+    assert needed is not None
+    assert needed > total
+    expected = "accept" if 100 * accepted > int(percent) * total else "reject"
+    assert share_outcome(percent, round(needed * accepted / total), needed) == expected
+
+
+def test_the_documents_of_a_share_decide_it_as_often_as_the_power_says() -> None:
+    needed = share_documents_needed("80", 168, 200)
+    assert needed is not None
+    counts = binom(needed, 168 / 200)
+    decided = sum(counts.pmf(n) for n in range(needed + 1) if share_outcome("80", n, needed) == "accept")
+    assert decided == pytest.approx(0.8, abs=0.02)
+
+
+def test_a_share_that_is_exactly_the_one_wanted_is_decided_by_no_number_of_documents() -> None:
+    assert share_documents_needed("80", 16, 20) is None
+    assert share_documents_needed("80", 0, 0) is None
+    assert share_documents_needed("100", 20, 20) is None

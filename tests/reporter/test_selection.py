@@ -345,6 +345,32 @@ def test_a_rule_by_interval_leaves_few_documents_undecided_and_says_how_many_mor
     assert not dossier.decision.has_winner
 
 
+@pytest.mark.parametrize(
+    ("rules", "verdict", "change"),
+    [
+        (
+            Gates(min_accepted_percent="80", decide_by="interval"),
+            "undecided: 20 of 24 accepted, 20 needed; about 1,061 more documents would decide",
+            "About 1,061 more documents could decide whether bf16 has enough accepted, if the share stays so.",
+        ),
+        (
+            Gates(subsets=[SubsetGate(subset="critical", min_accepted_percent="60")], decide_by="interval"),
+            "undecided: critical 5 of 6 accepted, 4 needed; about 24 more there would decide",
+            "About 24 more documents in critical could decide whether bf16 has enough accepted there, if the share "
+            "stays so.",
+        ),
+    ],
+)
+def test_an_undecided_share_says_how_many_more_documents_of_its_own_would_decide(
+    tmp_path: Path, campaign_records: Kit, campaign_text: Any, said: Say, rules: Gates, verdict: str, change: str
+) -> None:
+    runs = campaign_records(tmp_path / "runs", gates=rules).runs
+    text = campaign_text.candidate("bf16", "bf16", "cpu").offer("cpu", {3: "100.00"})
+    dossier = build_dossier([runs], text.write())
+    assert verdicts(dossier, said)["bf16"] == verdict
+    assert change in [said(dossier, one) for one in dossier.decision.would_change]
+
+
 def test_a_rule_by_interval_is_met_where_the_interval_lies_above_the_margin(
     tmp_path: Path, campaign_records: Kit, campaign_text: Any, said: Say
 ) -> None:
