@@ -239,8 +239,8 @@ CAPTIONS = {
     "caption_needed": say("for {wanted} documents, the whole calendar included; assumes linear"),
     "caption_needed_exact": say("for {wanted} documents, the whole calendar included"),
     "caption_cost": say_counted(
-        "per accepted corpus, one full set of documents within the rules: {paid} paid, {corpora} corpus",
-        "per accepted corpus, one full set of documents within the rules: {paid} paid, {corpora} corpora",
+        "per accepted corpus, a full set of documents: {paid} paid, {corpora} corpus",
+        "per accepted corpus, a full set of documents: {paid} paid, {corpora} corpora",
         by="corpora",
     ),
     "caption_price": say_counted(
