@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,14 @@ def test_the_recorded_dossier_is_rendered_again_byte_for_byte(name: str, form: s
         files = {path.name: path.read_bytes() for path in (tmp_path / "dossier_files").rglob("*") if path.is_file()}
         kept = {path.name: path.read_bytes() for path in (folder / "dossier_files").rglob("*") if path.is_file()}
         assert files == kept
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="poppler-utils is not installed")
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_page_one_of_the_pdf_ends_with_the_lines_to_sign(name: str) -> None:
+    printed = subprocess.run(
+        ["pdftotext", "-f", "1", "-l", "1", SAMPLES / name / "dossier.pdf", "-"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    for words in ("What would change this", "What this does not show", "Prepared", "Approved"):
+        assert words in printed
