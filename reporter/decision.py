@@ -245,15 +245,14 @@ def _quality(winner: Standing, *, is_refuted: bool) -> Sentence:
 
 
 def _headroom(case: Case, winner: Standing) -> Sentence | None:
-    left = headroom_bytes(winner)
-    peak = winner.configuration.peak if winner.configuration else None
-    if left is None or peak is None or peak.capacity_id is None:
+    left, inputs = headroom_bytes(winner), headroom_inputs(case.book, winner)
+    if left is None:
         return None
     name = case.book.derived(
-        headroom_inputs(winner), figure_id=f"candidates/{winner.key}/headroom_bytes", value=left, unit="bytes",
-        formula="device_memory_bytes - peak_bytes",
+        inputs, figure_id=f"candidates/{winner.key}/headroom_bytes", value=left, unit="bytes",
+        formula="memory of the card - peak_bytes",
     )  # fmt: skip
-    return sentence("reason_headroom", headroom=ref(name), capacity=ref(peak.capacity_id))
+    return sentence("reason_headroom", headroom=ref(name), capacity=ref(inputs[-1]))
 
 
 def _runner_up(case: Case) -> Iterator[Sentence]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from collector.contract.campaign import Campaign
 from collector.contract.money import exact
+from collector.contract.offers import Offer
 
 from .book import Book, ref, row
 from .configurations import Configuration
@@ -46,6 +47,14 @@ def peak_figures(book: Book, configuration: Configuration) -> dict[str, str]:
     return found | {"percent": _percent(book, configuration, found, peak.capacity_bytes)}
 
 
+def capacity_figure(book: Book, configuration: Configuration, offer: Offer | None) -> str | None:
+    """Return the figure of one card's memory: what the offer names, added here, else what was measured."""
+    if offer is not None and offer.device_memory_gib is not None:
+        capacity_bytes = math.floor(exact(offer.device_memory_gib) * 2**30)
+        return book.given(f"offers/{offer.id}/device_memory_bytes", capacity_bytes, "bytes", offer.basis)
+    return configuration.peak.capacity_id if configuration.peak is not None else None
+
+
 def requirement_sentence(
     book: Book, standing: Standing, requirement: Requirement, campaign: Campaign, *, key: str, **words: str
 ) -> Sentence:
@@ -69,15 +78,10 @@ def _memory(book: Book, configuration: Configuration, requirement: Requirement, 
     peak = configuration.peak
     if peak is None or requirement.capacity is None or requirement.measured is None or requirement.limit is None:
         return {}
-    capacity_bytes = math.floor(requirement.capacity)
-    found = {"peak": peak.figure_id}
-    if requirement.offer_id is not None:
-        offer = next(offer for offer in campaign.offers if offer.id == requirement.offer_id)
-        name = f"offers/{offer.id}/device_memory_bytes"
-        found["capacity"] = book.given(name, capacity_bytes, "bytes", offer.basis)
-    else:
-        assert peak.capacity_id is not None
-        found["capacity"] = peak.capacity_id
+    offer = next((offer for offer in campaign.offers if offer.id == requirement.offer_id), None)
+    capacity = capacity_figure(book, configuration, offer)
+    assert capacity is not None
+    found = {"peak": peak.figure_id, "capacity": capacity}
     prefix = f"requirements/{configuration.key}~headroom"
     found["free"] = book.derived(
         found.values(), figure_id=f"{prefix}/free_bytes", value=math.floor(requirement.measured), unit="bytes",
@@ -88,7 +92,7 @@ def _memory(book: Book, configuration: Configuration, requirement: Requirement, 
         [found["capacity"]], figure_id=f"{prefix}/wanted_bytes", value=math.ceil(requirement.limit), unit="bytes",
         formula=f"{percent} x memory of the card / 100, rounded up",
     )  # fmt: skip
-    return found | {"percent": _percent(book, configuration, found, capacity_bytes)}
+    return found | {"percent": _percent(book, configuration, found, math.floor(requirement.capacity))}
 
 
 def _percent(book: Book, configuration: Configuration, found: dict[str, str], capacity_bytes: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Literal, NamedTuple
@@ -13,7 +14,15 @@ from collector.contract.protocol import Gates
 from collector.contract.tariffs import NS_PER_HOUR
 
 from .configurations import Configuration
-from .feasibility import Requirement, is_impossible, memory_requirement, offers_blocked, requirements, usable
+from .feasibility import (
+    Requirement,
+    capacity_bytes,
+    is_impossible,
+    memory_requirement,
+    offers_blocked,
+    requirements,
+    usable,
+)
 from .judgement import State, judged, keeps_to, outcomes, references_of, state_of
 from .offered import OfferBlocked, Offered, offered
 from .packages import Need, Package, calendar_need, cheapest
@@ -201,12 +210,16 @@ def _standing(
     )  # fmt: skip
     if campaign is None:
         return standing
-    standing = standing._replace(best=_best(standing, campaign.objective))
+    best = _best(standing, campaign.objective)
+    standing = standing._replace(best=best, requirements=_on_the_card(standing, best, campaign.objective))
     return standing._replace(blocked=_blocked(standing, campaign))
 
 
 def _best(standing: Standing, objective: Objective) -> Package | None:
-    """Return the cheapest package of the offers whose card holds what was measured; none beyond the deadline."""
+    """Return the cheapest package of the offers whose card holds what was measured; none beyond the deadline.
+
+    Where free memory is what is preferred, of the offers whose card has most of it.
+    """
     configuration = standing.configuration
     if standing.late_ns is not None or configuration is None:
         return None
@@ -215,7 +228,18 @@ def _best(standing: Standing, objective: Objective) -> Package | None:
         for offer in usable(standing.offered)
         if memory_requirement(configuration, offer.offer, objective).result == "met" or not _asks_memory(standing)
     ]
+    if objective.prefer == "most_headroom":
+        sizes = [capacity_bytes(configuration, offer.offer) or 0 for offer in held]
+        held = [offer for offer, size in zip(held, sizes, strict=True) if size == max(sizes)]
     return cheapest([package for offer in held for package in offer.packages if package.is_valid])
+
+
+def _on_the_card(standing: Standing, best: Package | None, objective: Objective) -> list[Requirement]:
+    """Return the requirements, that of memory on the card to be rented where there is one."""
+    if best is None or standing.configuration is None:
+        return standing.requirements
+    memory = memory_requirement(standing.configuration, best.offer, objective)
+    return [memory if requirement.kind == "headroom" else requirement for requirement in standing.requirements]
 
 
 def _asks_memory(standing: Standing) -> bool:
@@ -274,11 +298,12 @@ def _equally_covered(standings: list[Standing]) -> list[Standing]:
 
 
 def headroom_bytes(standing: Standing) -> int | None:
-    """Return the device memory left at the peak: a capacity less one peak; null where either was not read."""
-    peak = standing.configuration.peak if standing.configuration else None
-    if peak is None or peak.capacity_bytes is None:
+    """Return the memory left at the peak on the card to be rented, else on the one measured; null where not read."""
+    configuration = standing.configuration
+    if configuration is None or configuration.peak is None:
         return None
-    return peak.capacity_bytes - peak.peak.peak_bytes
+    capacity = capacity_bytes(configuration, standing.best.offer if standing.best else None)
+    return None if capacity is None else math.floor(capacity) - configuration.peak.peak.peak_bytes
 
 
 def corpora_within(standing: Standing, campaign: Campaign) -> int:

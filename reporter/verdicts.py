@@ -16,7 +16,7 @@ from .gate_tables import gate_figure, gate_key
 from .judgement import LOSS, more_documents
 from .offered import OfferBlocked
 from .price_tables import TIE, compared_figure, needed_figure
-from .requirement_tables import peak_figures, requirement_sentence
+from .requirement_tables import capacity_figure, peak_figures, requirement_sentence
 from .selection import Selection, Standing, merit
 from .wording import sentence
 
@@ -170,26 +170,29 @@ def difference_figure(book: Book, standing: Standing, best: Standing, campaign: 
     """Add how far a standing is behind the best, never negative, and return its id."""
     prefer = campaign.objective.prefer
     gap = merit(best, campaign) - merit(standing, campaign)
-    value, unit, inputs = _gap(gap, [standing, best], prefer)
+    value, unit, inputs = _gap(book, gap, [standing, best], prefer)
     return book.derived(
         inputs, figure_id=f"candidates/{standing.key}/behind_best", value=value, unit=unit,
         formula=_FORMULAS[prefer], currency=campaign_currency(campaign) if prefer == "cheapest" else None,
     )  # fmt: skip
 
 
-def _gap(gap: Fraction, both: Sequence[Standing], prefer: str) -> tuple[int | float, Unit, list[str]]:
+def _gap(book: Book, gap: Fraction, both: Sequence[Standing], prefer: str) -> tuple[int | float, Unit, list[str]]:
     if prefer == "cheapest":
         return int(gap), "minor_units", [compared_figure(s, s.best) for s in both if s.best]
     if prefer == "most_headroom":
-        return int(gap), "bytes", [name for s in both for name in headroom_inputs(s)]
+        return int(gap), "bytes", [name for s in both for name in headroom_inputs(book, s)]
     needed = [needed_figure(s) for s in both]
     return (hours(gap), "hours", needed) if prefer == "fastest_corpus" else (int(gap), "corpora", needed)
 
 
-def headroom_inputs(standing: Standing) -> list[str]:
-    """Return the figures a headroom is computed from: the memory peaks and the device's memory."""
-    peak = standing.configuration.peak if standing.configuration else None
-    return [] if peak is None else [peak.figure_id, *([peak.capacity_id] if peak.capacity_id else [])]
+def headroom_inputs(book: Book, standing: Standing) -> list[str]:
+    """Return the figures a headroom is computed from: the peak, and the memory of the card to be rented or measured."""
+    configuration = standing.configuration
+    if configuration is None or configuration.peak is None:
+        return []
+    capacity = capacity_figure(book, configuration, standing.best.offer if standing.best else None)
+    return [configuration.peak.figure_id, *([capacity] if capacity else [])]
 
 
 def missed(standing: Standing) -> Requirement | None:

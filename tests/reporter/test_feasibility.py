@@ -72,6 +72,42 @@ def test_a_dearer_offer_with_a_larger_card_wins_where_the_cheaper_card_leaves_to
     assert "run A: 200.00 EUR net" in said(dossier, dossier.decision.recommendation)
 
 
+def test_free_memory_is_ranked_on_the_cards_offered_and_the_recommended_offer_has_the_one_that_is_told(
+    decide: Decide, campaign_text: Text, said: Say
+) -> None:
+    """Both were measured with 20 of 80 GiB free; A is offered a card of 75 and one of 84 GiB, B one of 80 GiB."""
+    text = campaign_text.candidate("A", "bf16", "small", "large", device=GPU).candidate("B", "fp32", "same", device=GPU)
+    text.offer("small", {3: "100.00"}, device=GPU, more='device_memory_gib = "75"\n')
+    text.offer("large", {3: "200.00"}, device=GPU, more='device_memory_gib = "84"\n')
+    text.offer("same", {3: "100.00"}, device=GPU)
+    dossier = decide("card", text.write(prefer="most_headroom"), write=card)
+    assert {label: row.labels["status"] for label, row in rows(dossier).items()} == {
+        "A": "recommended",
+        "B": "reference",
+    }
+    assert "run A: 200.00 EUR net" in said(dossier, dossier.decision.recommendation)
+    reasons = [said(dossier, reason) for reason in dossier.decision.reasons]
+    assert "It leaves 24.0 GiB of 84.0 GiB free at its peak." in reasons
+    behind = dossier.figures[f"candidates/{rows(dossier)['B'].key}/behind_best"]
+    assert (behind.value, behind.unit) == (4 * GIB, "bytes")
+    assert behind.bases == ["quoted", "measured"]
+
+
+def test_the_memory_required_is_told_of_the_card_that_is_recommended(
+    decide: Decide, campaign_text: Text, said: Say
+) -> None:
+    text = campaign_text.candidate("A", "bf16", "small", "large", device=GPU)
+    text.offer("small", {3: "100.00"}, device=GPU, more='device_memory_gib = "75"\n')
+    text.offer("large", {3: "200.00"}, device=GPU, more='device_memory_gib = "84"\n')
+    path = text.write()
+    path.write_text(path.read_text().replace('tie_percent = "0"', 'tie_percent = "0"\nmin_headroom_percent = "10"'))
+    dossier = decide("card", path, write=card)
+    assert "run A: 100.00 EUR net" in said(dossier, dossier.decision.recommendation)
+    assert [row.labels["offer"] for row in dossier.tables["requirements"].rows if row.labels["label"] == "A"] == [
+        "small"
+    ]
+
+
 @pytest.mark.parametrize(
     ("more", "said_of_it"),
     [
