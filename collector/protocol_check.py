@@ -70,7 +70,7 @@ def examine(path: Path, *, with_tokenizer: bool = True, with_lock: bool = True) 
         if with_lock and is_frozen:
             findings = [*findings, *_lock_findings(loaded)]
     corpus = summary_lines([entry.document for entry in entries])
-    notices = [*_expected_notices(parts), *mark_notices(path.with_name(CAMPAIGN))]
+    notices = [*_expected_notices(parts), *mark_notices(path.parent / CAMPAIGN)]
     return CheckReport(findings, parts.protocol, dict(roles), longest, limit, is_frozen, corpus, notices)
 
 
