@@ -102,7 +102,7 @@ def campaign_path(path: Path, campaign: Path | None) -> Path | None:
     """Return the campaign file meant: the one given, else campaign.toml beside the protocol where there is one."""
     if campaign is not None:
         return campaign
-    beside = path.with_name("campaign.toml")
+    beside = path.parent / "campaign.toml"
     return beside if beside.exists() else None
 
 
