@@ -71,4 +71,17 @@ OPTIONAL: dict[str, Wording] = {
     "purchase_other_machine": say("the purchase is of {bought}, not of the machine measured"),
 }
 
-COST: dict[str, Wording] = {**OFFERS, **HOURLY, **OPTIONAL}
+ROWS: dict[str, Wording] = {
+    "cost_per_corpus": say_counted(
+        "{paid} paid, {corpora} corpus accepted", "{paid} paid, {corpora} corpora accepted", by="corpora"
+    ),
+    "cost_not_defined": say("not defined: {paid} paid, 0 corpora accepted, since a rule is not met"),
+    "cost_not_defined_incomplete": say("not defined: {paid} paid, 0 corpora accepted, since documents are missing"),
+    "cost_not_defined_not_judged": say("not defined: {paid} paid, 0 corpora accepted, since nothing could be judged"),
+    "package_expired": say("not valid on {date}"),
+    "package_mismatch": say("not for the measured machine"),
+    "package_deadline": say("misses the deadline"),
+    "calendar_not_foreseen": say("not foreseen"),
+}
+
+COST: dict[str, Wording] = {**ROWS, **OFFERS, **HOURLY, **OPTIONAL}
