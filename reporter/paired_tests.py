@@ -54,11 +54,6 @@ def put_paired_tests(book: Book, gates: Gates) -> None:
         book.put("paired_tests", "one row per configuration other than the reference: what its pairs decide", tests)
 
 
-def has_unequal_coverage(book: Book) -> bool:
-    """Say whether the judged configurations had different numbers of documents judged: they cannot be ranked then."""
-    return len({book.whole(r, "scored_documents") for r in book.rows("coverage")}) > 1
-
-
 def caution_few_documents(book: Book, key: str) -> Sentence | None:
     """Return page one's caution where very few documents stand behind a configuration; null where they are enough.
 

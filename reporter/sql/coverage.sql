@@ -3,7 +3,6 @@
 -- figure document_count | documents | measured | documents that the protocol expects, answered or not
 -- figure returned_documents | documents | measured | distinct documents with a final try
 -- figure scored_documents | documents | measured | distinct documents with a judgement of their final try
--- figure unanswered_documents | documents | derived | document_count - returned_documents; they count as not accepted
 -- figure covered_percent | percent | derived | 100 x scored_documents / document_count | n=document_count
 with counted as (
     select
@@ -29,7 +28,6 @@ select
     document_count,
     returned_documents,
     scored_documents,
-    document_count - returned_documents as unanswered_documents,
     100 * scored_documents / document_count as covered_percent,
     sources
 from counted

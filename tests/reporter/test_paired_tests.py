@@ -12,7 +12,7 @@ import pytest
 from collector.contract import protocol as p
 from reporter.book import Book
 from reporter.dossier import Dossier, Row
-from reporter.paired_tests import caution_few_documents, has_unequal_coverage, margin_caveat
+from reporter.paired_tests import caution_few_documents, margin_caveat
 
 Kit = Any
 CPU = "example-cpu-2-cores~b1~c1"
@@ -145,22 +145,20 @@ def test_a_critical_subset_says_what_so_few_documents_support_and_how_many_one_p
     assert said(many, clean.sentences[0]) == "supports only <= 12.4 %"
 
 
-def test_missing_answers_stay_in_the_count_and_unequal_coverage_is_seen(decide: Any) -> None:
+def test_missing_answers_stay_in_the_count_and_the_coverage_says_so(decide: Any) -> None:
     def write(kit: Kit, runs: Path) -> object:
         missing = kit.variant(name="bf16", dtype="bfloat16", missing=frozenset({1, 2}))
         return kit(runs, documents=20, variants=(kit.variant(), missing))
 
     found = decide("missing", None, write=write)
-    columns = ("document_count", "returned_documents", "scored_documents", "unanswered_documents", "covered_percent")
-    assert [value(found, "coverage", BF16, column) for column in columns] == [20, 18, 18, 2, 90.0]
+    columns = ("document_count", "returned_documents", "scored_documents", "covered_percent")
+    assert [value(found, "coverage", BF16, column) for column in columns] == [20, 18, 18, 90.0]
     assert row(found, "coverage", BF16).labels["is_complete"] == "no"
     assert value(found, "paired_tests", BF16, "document_count") == 20
     assert value(found, "paired_tests", BF16, "lost_documents") == 2
-    assert has_unequal_coverage(book_of(found))
 
 
-def test_equal_coverage_is_equal(many: Dossier) -> None:
-    assert not has_unequal_coverage(book_of(many))
+def test_where_each_document_is_judged_the_coverage_is_complete(many: Dossier) -> None:
     assert {r.labels["is_complete"] for r in many.tables["coverage"].rows} == {"yes"}
 
 
