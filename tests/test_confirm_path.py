@@ -4,56 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from command_line import done, run
+from scripted_bills import CAMPAIGN, protocol
 
 from collector import cli as collector_cli
 from reporter import cli as reporter_cli
-
-PROTOCOL = """format = 1
-name = "scripted bills"
-[task]
-kind = "extraction"
-prompt = "Give date and amount: {document}"
-[[task.field]]
-name = "date"
-type = "date"
-[[task.field]]
-name = "amount"
-type = "money"
-[workload]
-documents = "documents.jsonl"
-permission = "written for this test"
-review = "by its author, by construction"
-[generation]
-max_new_tokens = 16
-[gates]
-max_lost_points = "10"
-[model]
-id = "scripted-model"
-[engine]
-name = "scripted"
-script = "script.json"
-[[variant]]
-name = "fp32"
-[[variant]]
-name = "bf16"
-dtype = "bfloat16"
-[plan]
-reference = "fp32"
-"""
-
-CAMPAIGN = """format = 1
-question = "Which variant reads our bills?"
-dossier_id = "TEST-001"
-as_of = 2026-11-30
-issued = 2026-11-30
-documents_per_corpus = 1000
-[objective]
-prefer = "cheapest"
-"""
 
 OFFER = """[[candidate]]
 id = "{variant}"
@@ -76,16 +33,6 @@ valid_until = 2026-12-14
 """
 
 
-def run(main: Any, *arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def done(main: Any, *arguments: object) -> str:
-    result = run(main, *arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
-
-
 def write_trial(folder: Path, *, wrong_on_test: int) -> None:
     """Twenty bills to choose by and ten to confirm on; bf16 answers one of the first wrong, and some of the others."""
     folder.mkdir()
@@ -101,7 +48,7 @@ def write_trial(folder: Path, *, wrong_on_test: int) -> None:
         "script_format": 1, "answers_from": "documents.jsonl", "passes": [{"match": "bf16/*", "documents": wrong}],
     }  # fmt: skip
     (folder / "script.json").write_text(json.dumps(script))
-    (folder / "protocol.toml").write_text(PROTOCOL)
+    (folder / "protocol.toml").write_text(protocol(max_lost_points="10"))
     (folder / "campaign.toml").write_text(CAMPAIGN)
 
 

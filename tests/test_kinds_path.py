@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from click.testing import CliRunner
+from command_line import done
 
+from collector import cli as collector_cli
 from collector.starter import starter_documents
 from reporter import cli as reporter_cli
 
@@ -45,36 +44,21 @@ class Trial(NamedTuple):
         return found
 
 
-def collector(*arguments: object, cwd: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", "from collector.cli import main; main()", *map(str, arguments)],
-        cwd=cwd, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def reported(*arguments: object) -> str:
-    done = CliRunner().invoke(reporter_cli.main, [str(each) for each in arguments])
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
 def trial(folder: Path, kind: str, script: dict[str, Any]) -> Trial:
     """The starter of this kind, with the scripted engine and nothing else changed."""
-    collector("init", "trial", "--kind", kind, cwd=folder)
     place = folder / "trial"
+    done(collector_cli.main, "init", place, "--kind", kind)
     text = (place / "protocol.toml").read_text(encoding="utf-8")
     text = text.replace('name = "transformers"', 'name = "scripted"\nscript = "script.json"')
     (place / "protocol.toml").write_text(text, encoding="utf-8")
     (place / "script.json").write_text(json.dumps({"script_format": 1, "answers_from": "documents.jsonl"} | script))
-    assert "nothing to refuse" in collector("check", "trial/protocol.toml", cwd=folder)
-    collector("freeze", "trial/protocol.toml", cwd=folder)
-    assert "sealed" in collector("run", "trial/protocol.toml", "--out", "trial/runs", cwd=folder)
-    runs, campaign = place / "runs", place / "campaign.toml"
-    assert reported("check", runs)
-    dossier = json.loads(reported("summary", runs, "--campaign", campaign, "--json"))
-    reported("html", runs, "--campaign", campaign, "-o", place / "dossier.html")
+    protocol, runs, campaign = place / "protocol.toml", place / "runs", place / "campaign.toml"
+    assert "nothing to refuse" in done(collector_cli.main, "check", protocol)
+    done(collector_cli.main, "freeze", protocol)
+    assert "sealed" in done(collector_cli.main, "run", protocol, "--out", runs)
+    assert done(reporter_cli.main, "check", runs)
+    dossier = json.loads(done(reporter_cli.main, "summary", runs, "--campaign", campaign, "--json"))
+    done(reporter_cli.main, "html", runs, "--campaign", campaign, "-o", place / "dossier.html")
     html = (place / "dossier.html").read_text(encoding="utf-8")
     text = " ".join(re.sub(r"<style.*?</style>|<[^>]+>", " ", html, flags=re.S).split())
     return Trial(place, dossier, re.sub(r" (?=[.,:;])", "", text))

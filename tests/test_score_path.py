@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from command_line import done, run
 
 from collector import cli as collector_cli
 from collector.contract import chain
@@ -51,10 +52,6 @@ SCORER = '[task.scorer]\nentry_point = "scoring:score"\nfiles = ["scoring.py"]\n
 ANSWERS = {"q1": "Tokyo", "q2": "It is Kyoto.", "q3": "72 eggs", "q4": "seventy"}
 
 
-def run(main: Any, *arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def write_documents(folder: Path, **changes: Any) -> None:
     known: dict[str, Any] = {
         "q1": {"answers": ["Tokyo"]}, "q2": {"answers": ["Osaka"]}, "q3": {"answers": ["72"], "tolerance": "0"},
@@ -77,17 +74,13 @@ def make_trial(folder: Path, *, scorer: str | None = None) -> Path:
         (folder / "scoring.py").write_text(scorer)
     text = PROTOCOL.replace("[workload]", f"{SCORER}[workload]") if scorer is not None else PROTOCOL
     (folder / "protocol.toml").write_text(text)
-    frozen = run(collector_cli.main, "freeze", folder / "protocol.toml")
-    assert frozen.exit_code == 0, frozen.output
+    done(collector_cli.main, "freeze", folder / "protocol.toml")
     return folder
 
 
 def measure(folder: Path, *options: str) -> Path:
-    found = run(
-        collector_cli.main, "run", folder / "protocol.toml", "--out", folder / "runs", "--device", "cpu", *options
-    )
-    assert found.exit_code == 0, found.output
-    return Path(found.stdout.splitlines()[0])
+    command = ("run", folder / "protocol.toml", "--out", folder / "runs", "--device", "cpu", *options)
+    return Path(done(collector_cli.main, *command).splitlines()[0])
 
 
 @pytest.fixture(scope="module")

@@ -9,52 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from command_line import done
+from scripted_bills import CAMPAIGN, protocol
 
 from reporter import cli as reporter_cli
-
-PROTOCOL = """format = 1
-name = "scripted bills"
-[task]
-kind = "extraction"
-prompt = "Give date and amount: {document}"
-[[task.field]]
-name = "date"
-type = "date"
-[[task.field]]
-name = "amount"
-type = "money"
-[workload]
-documents = "documents.jsonl"
-permission = "written for this test"
-review = "by its author, by construction"
-[generation]
-max_new_tokens = 16
-[gates]
-max_lost_points = "GATE"
-[model]
-id = "scripted-model"
-[engine]
-name = "scripted"
-script = "script.json"
-[[variant]]
-name = "fp32"
-[[variant]]
-name = "bf16"
-dtype = "bfloat16"
-[plan]
-reference = "fp32"
-"""
-
-CAMPAIGN = """format = 1
-question = "Which variant reads our bills?"
-dossier_id = "TEST-001"
-as_of = 2026-11-30
-issued = 2026-11-30
-documents_per_corpus = 1000
-[objective]
-prefer = "cheapest"
-"""
 
 
 def write_trial(folder: Path, *, max_lost_points: str) -> None:
@@ -71,7 +29,7 @@ def write_trial(folder: Path, *, max_lost_points: str) -> None:
         "passes": [{"match": "bf16/*", "documents": {"d07": {"text": '{"date": "2026-03-08", "amount": "1"}'}}}],
     }  # fmt: skip
     (folder / "script.json").write_text(json.dumps(script))
-    (folder / "protocol.toml").write_text(PROTOCOL.replace("GATE", max_lost_points))
+    (folder / "protocol.toml").write_text(protocol(max_lost_points=max_lost_points))
     (folder / "campaign.toml").write_text(CAMPAIGN)
 
 
@@ -83,12 +41,6 @@ def command(wing: str, *arguments: object, cwd: Path, expect: Sequence[int] = (0
     assert done.returncode in expect, done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
-
-
-def here(*arguments: object) -> None:
-    """Run a reporter command in this process, which has imported everything already."""
-    done = CliRunner().invoke(reporter_cli.main, [str(argument) for argument in arguments])
-    assert done.exit_code == 0, done.output
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +66,7 @@ def test_html_is_byte_identical_twice_and_carries_no_text_of_the_user(
     """Once by a process of its own, with a hash seed of its own, and once here."""
     monkeypatch.chdir(trial)
     command("reporter", "html", "runs", "--campaign", "campaign.toml", "-o", "one/dossier.html", cwd=trial)
-    here("html", "runs", "--campaign", "campaign.toml", "-o", "two/dossier.html")
+    done(reporter_cli.main, "html", "runs", "--campaign", "campaign.toml", "-o", "two/dossier.html")
     pages = [(trial / name / "dossier.html").read_bytes() for name in ("one", "two")]
     assert pages[0] == pages[1]
     assert b"Bill 3 of the day" not in pages[0]
@@ -151,9 +103,9 @@ def test_a_protocol_in_which_nothing_qualifies_ends_in_a_dossier_that_says_so(
     (folder / "script.json").write_text(json.dumps(script))
     command("collector", "freeze", "protocol.toml", cwd=folder)
     command("collector", "run", "protocol.toml", "--out", "runs", cwd=folder)
-    here("html", "runs", "--campaign", "campaign.toml", "-o", "dossier.html")
+    done(reporter_cli.main, "html", "runs", "--campaign", "campaign.toml", "-o", "dossier.html")
     page = (folder / "dossier.html").read_text(encoding="utf-8")
     assert "What would change this" in page
     choice = folder / "choice.json"
-    here("choose", "runs", "--campaign", "campaign.toml", "-o", choice)
+    done(reporter_cli.main, "choose", "runs", "--campaign", "campaign.toml", "-o", choice)
     assert json.loads(choice.read_text())["chosen"] is None

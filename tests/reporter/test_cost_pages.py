@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import done
 
+from reporter import cli as reporter_cli
 from reporter.assemble import build_dossier
 from reporter.dossier import Dossier, Row, Sentence
 from reporter.render import render
@@ -296,15 +298,19 @@ def test_the_section_reads_from_prices_to_break_even_and_optional_lines(dossier:
 def test_g15_pages_and_data_are_the_same_under_any_locale(tmp_path: Path, campaign_records: Any, rich: Any) -> None:
     runs, campaign = campaign_records(tmp_path / "runs").runs, rich.write()
     written: dict[str, dict[str, bytes]] = {}
-    for name in ("C", "de_DE.UTF-8", "vi_VN.UTF-8"):
+    for name in ("here", "de_DE.UTF-8", "vi_VN.UTF-8"):
         out = tmp_path / name / "dossier.html"
         out.parent.mkdir()
-        command = [sys.executable, "-m", "reporter.cli", "html", str(runs), "--campaign", str(campaign), "-o", str(out)]
-        environment = os.environ | {"LC_ALL": name, "LANG": name, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        subprocess.run(command, check=True, capture_output=True, env=environment)
+        arguments = ["html", str(runs), "--campaign", str(campaign), "-o", str(out)]
+        if name == "here":
+            done(reporter_cli.main, *arguments)
+        else:
+            environment = os.environ | {"LC_ALL": name, "LANG": name, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+            command = [sys.executable, "-m", "reporter.cli", *arguments]
+            subprocess.run(command, check=True, capture_output=True, env=environment)
         data = out.parent / "dossier_files" / "dossier.json"
         written[name] = {"html": out.read_bytes(), "json": data.read_bytes()}
-    assert written["C"] == written["de_DE.UTF-8"] == written["vi_VN.UTF-8"]
+    assert written["here"] == written["de_DE.UTF-8"] == written["vi_VN.UTF-8"]
     amounts = re.findall(r"([\d.,]+)\u00a0EUR", written["vi_VN.UTF-8"]["html"].decode())
     assert amounts
     assert all(re.fullmatch(r"[\d,]+\.\d{2,4}", amount) for amount in amounts)
