@@ -19,6 +19,7 @@ from collector.contract.offers import Offer
 from collector.contract.protocol import Gates
 
 from .configurations import Configuration
+from .paired_statistics import Pairs
 from .selection import Selection, Standing, select
 
 Factor = Literal["price", "acceptance", "restarts", "utilisation", "volume"]
@@ -33,7 +34,8 @@ MONOTONE: frozenset[Factor] = frozenset({"price", "acceptance"})
 """Factors that can only make the recommended one worse in one direction: the search needs no steps."""
 SEARCHED = 8
 """Configurations that may win and are followed in the search, the best first: later ones would have to pass all."""
-_NS_PER_HOUR = 3_600_000_000_000
+MOST_DECIMALS = 9
+"""Of an amount in a campaign file."""
 
 
 class Inputs(NamedTuple):
@@ -57,8 +59,8 @@ class End(NamedTuple):
     needed_ns: Fraction | None
     is_accepted: bool
     is_same: bool
-    instead: str | None
-    """Key of the one recommended instead; null where nobody is, or where it is the same."""
+    instead: tuple[str, ...]
+    """Keys of what is recommended then: one, several that are equivalent, or none; empty where it is the same."""
 
 
 class Swing(NamedTuple):
@@ -73,7 +75,7 @@ class Swing(NamedTuple):
     low: End
     high: End
     changes_at: tuple[Fraction | None, Fraction | None]
-    instead: tuple[str | None, str | None]
+    instead: tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Sensitivities(NamedTuple):
@@ -136,21 +138,22 @@ def _winner_key(selection: Selection) -> str | None:
     return selection.winner.key if selection.winner else None
 
 
-def _instead(selection: Selection, winner: Standing) -> str | None:
-    key = _winner_key(selection)
-    return key if key != winner.key else None
+def _instead(selection: Selection, winner: Standing) -> tuple[str, ...]:
+    if selection.winner is not None:
+        return (selection.winner.key,) if selection.winner.key != winner.key else ()
+    return tuple(standing.key for standing in selection.equivalents)
 
 
 def _first_change(
     inputs: Inputs, winner: Standing, factor: Factor, width: Fraction, direction: int
-) -> tuple[Fraction | None, str | None]:
+) -> tuple[Fraction | None, tuple[str, ...]]:
     """Return the smallest change that gives another answer, and who is recommended then.
 
     The range is searched step by step, since whole packages make the answer jump; within a step by halving, down to
     RESOLUTION.
     """
     if width == 0:
-        return None, None
+        return None, ()
     step, last = width / STEPS, Fraction(0)
     lowest = _lowest(factor, inputs.campaign)
     for index in range(STEPS * REACH if factor in MONOTONE else 1, STEPS * REACH + 1):
@@ -162,7 +165,7 @@ def _first_change(
         if change == lowest and direction < 0:
             break
         last = change
-    return None, None
+    return None, ()
 
 
 def _lowest(factor: Factor, campaign: Campaign) -> Fraction:
@@ -179,7 +182,7 @@ RESOLUTION = Fraction(1, 100)
 
 def _halved(
     inputs: Inputs, winner: Standing, factor: Factor, same: Fraction, other: Fraction, direction: int
-) -> tuple[Fraction, str | None]:
+) -> tuple[Fraction, tuple[str, ...]]:
     """Return the change rounded to the resolution, on the side where the answer is another."""
     grid = RESOLUTION
     low, high = same // grid, -(-other // grid)
@@ -207,12 +210,9 @@ def _price(inputs: Inputs, winner: Standing, percent: Fraction) -> Inputs:
 
 
 def _repriced(offer: Offer, factor: Fraction) -> Offer:
-    def scaled(text: str | None) -> str | None:
+    def scaled(text: str | None, *, digits: int = minor_digits(offer.currency)) -> str | None:
         if text is None:
             return None
-        digits = minor_digits(offer.currency)
-        # an hour's price may have more decimals than the currency
-        digits = max(digits, len(text.partition(".")[2]))
         return _decimal(Fraction(max(0, rounded(exact(text) * factor * 10**digits)), 10**digits), digits)
 
     return msgspec.structs.replace(
@@ -220,8 +220,11 @@ def _repriced(offer: Offer, factor: Fraction) -> Offer:
         price_3_days=scaled(offer.price_3_days),
         price_7_days=scaled(offer.price_7_days),
         price_30_days=scaled(offer.price_30_days),
-        price_hour=scaled(offer.price_hour),
-        fees=[msgspec.structs.replace(fee, amount=scaled(fee.amount) or "0") for fee in offer.fees],
+        # rates are multiplied before they are rounded, so they keep the decimals that a bill does not show
+        price_hour=scaled(offer.price_hour, digits=MOST_DECIMALS),
+        fees=[
+            msgspec.structs.replace(fee, amount=scaled(fee.amount, digits=MOST_DECIMALS) or "0") for fee in offer.fees
+        ],
         quote_lines=[],  # the arithmetic of the quote was judged before; a changed price is no quote
     )
 
@@ -235,9 +238,7 @@ def _acceptance(inputs: Inputs, winner: Standing, points: Fraction) -> Inputs:
     """The documents accepted of the recommended one, and of each of its subsets, by whole documents."""
 
     def moved(accepted: int, documents: int) -> int:
-        shift = points * documents / 100
-        whole = shift.numerator // shift.denominator if shift >= 0 else -((-shift).numerator // shift.denominator)
-        return min(documents, max(0, accepted + whole))
+        return min(documents, max(0, accepted + _whole(points * documents / 100)))
 
     def changed(one: Configuration) -> Configuration:
         if one.key != winner.key or one.accepted is None:
@@ -245,9 +246,27 @@ def _acceptance(inputs: Inputs, winner: Standing, points: Fraction) -> Inputs:
         return one._replace(
             accepted=moved(one.accepted, one.expected_documents),
             subsets={name: (moved(right, count), count) for name, (right, count) in one.subsets.items()},
+            pairs=one.pairs and _moved_pairs(one.pairs, moved(one.accepted, one.expected_documents) - one.accepted),
         )
 
     return _with_configurations(inputs, changed)
+
+
+def _whole(value: Fraction) -> int:
+    """Return the whole part, towards zero."""
+    return value.numerator // value.denominator if value >= 0 else -((-value).numerator // value.denominator)
+
+
+def _moved_pairs(pairs: Pairs, count: int) -> Pairs:
+    """Return the pairs with so many more (or fewer) documents accepted: those that agree with the reference first."""
+    right, lost, gained, neither = pairs
+    if count < 0:
+        first = min(-count, right)
+        second = min(-count - first, gained)
+        return Pairs(right - first, lost + first, gained - second, neither + second)
+    first = min(count, lost)
+    second = min(count - first, neither)
+    return Pairs(right + first, lost - first, gained + second, neither - second)
 
 
 def _utilisation(inputs: Inputs, winner: Standing, percent: Fraction) -> Inputs:

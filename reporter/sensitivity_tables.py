@@ -29,10 +29,12 @@ _VARIED: dict[Factor, str] = {
 
 
 def put_sensitivity(book: Book, inputs: Inputs, selection: Selection) -> None:
-    """Add the table; without rows where nothing is recommended or no range was declared."""
+    """Add the table; without rows where no range was declared, with one that says why where nothing is recommended."""
     found = sensitivities(inputs, selection)
     winner = selection.winner
     rows: list[Row] = []
+    if winner is None and inputs.campaign.sensitivity is not None:
+        rows.append(row("none", {"is_declared": "none"}, {}, sentence("sensitivity_nothing_recommended")))
     if found is not None and winner is not None:
         labels = {s.key: s.label for s in selection.standings}
         rows = [_row(book, inputs.campaign, winner, swing, labels) for swing in found.swings]
@@ -113,7 +115,7 @@ def _outcome(end: End) -> str:
         return "same"
     if not end.is_accepted:
         return "not_accepted"
-    return "another" if end.instead is not None else "none_alone"
+    return "another" if len(end.instead) == 1 else "tie" if end.instead else "none_alone"
 
 
 def _said(swing: Swing, cells: dict[str, str | None], labels: dict[str, str]) -> Iterator[Sentence]:
@@ -127,10 +129,13 @@ def _said(swing: Swing, cells: dict[str, str | None], labels: dict[str, str]) ->
         name = cells[f"changes_{side}"]
         assert name is not None
         unit = "_documents" if swing.factor == "acceptance" else ""
-        if instead is None:
+        named = ", ".join(labels.get(key, key) for key in instead)
+        if not instead:
             yield sentence(f"sensitivity_{side}{unit}_none", change=ref(name))
+        elif len(instead) == 1:
+            yield sentence(f"sensitivity_{side}{unit}", change=ref(name), label=named)
         else:
-            yield sentence(f"sensitivity_{side}{unit}", change=ref(name), label=labels.get(instead, instead))
+            yield sentence(f"sensitivity_{side}{unit}_tie", change=ref(name), labels=named)
 
 
 def _in_unit(value: Fraction, factor: Factor, winner: Standing) -> int | float:

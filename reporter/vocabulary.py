@@ -45,7 +45,8 @@ WORDS: dict[str, str] = {
     "outcome:same": N_("same"),
     "outcome:another": N_("another"),
     "outcome:not_accepted": N_("not accepted"),
-    "outcome:none_alone": N_("none alone"),
+    "outcome:tie": N_("several alike"),
+    "outcome:none_alone": N_("none"),
     # passes
     "reference": N_("reference"),
     "reference_repeat": N_("reference repeated"),

@@ -12,6 +12,8 @@ import pytest
 
 from collector.contract.campaign_file import read_campaign
 from reporter.dossier import Dossier, Row, Sentence
+from reporter.paired_statistics import Pairs
+from reporter.sensitivity import _moved_pairs
 
 Say = Callable[[Dossier, Sentence], str]
 Decide = Any
@@ -69,7 +71,7 @@ def test_the_price_at_which_the_runner_up_is_no_dearer_is_found_to_the_hundredth
     assert (value(varied, row, "low_price"), value(varied, row, "high_price")) == (5000, 15000)
     assert value(varied, row, "changes_up") == 440  # 100.00 + 440 % = 540.00: then both cost the same
     assert "changes_down" not in row.cells
-    assert said_of(varied, said, "price") == ["from 440 % more on, nothing is recommended alone any more."]
+    assert said_of(varied, said, "price") == ["from 440 % more on, CPU, GPU are equivalent."]
 
 
 def test_restarts_processing_time_and_volume_change_the_answer_where_the_deadline_is_passed(
@@ -121,13 +123,32 @@ def test_a_factor_without_a_declared_range_is_named_and_not_varied(decide: Decid
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("ranges", ["", RANGES])
-def test_without_ranges_or_without_a_recommendation_there_is_no_sensitivity(
-    decide: Decide, campaign_text: Any, ranges: str
-) -> None:
-    gpu = "540.00" if not ranges else "100.00"  # equal prices: nothing is recommended alone
-    dossier = decide("two machines and ranges", two_offers(campaign_text, ranges, gpu=gpu), write=two_machines)
+def test_without_declared_ranges_there_is_no_sensitivity(decide: Decide, campaign_text: Any) -> None:
+    dossier = decide("two machines and ranges", two_offers(campaign_text, ""), write=two_machines)
     assert dossier.tables["sensitivity"].rows == []
+
+
+def test_where_nothing_is_recommended_alone_it_is_said_why_no_range_was_used(
+    decide: Decide, campaign_text: Any, said: Say
+) -> None:
+    dossier = decide("two machines and ranges", two_offers(campaign_text, gpu="100.00"), write=two_machines)
+    assert said_of(dossier, said, "none") == [
+        "Ranges were declared, but the rules recommend nothing alone, so there is no recommendation to vary."
+    ]
+
+
+def test_the_price_of_an_hour_is_varied_before_it_is_rounded(decide: Decide, campaign_text: Any) -> None:
+    campaign_text.candidate("CPU", "bf16", "cpu").candidate("GPU", "bf16", "gpu", device=GPU)
+    campaign_text.offer("cpu", {}, more='price_hour = "0.04"\n').offer("gpu", {3: "540.00"}, device=GPU)
+    campaign_text.calendar = RANGES.replace('"50"', '"10"')
+    path = campaign_text.write(corpora=1000, documents=240)
+    dossier = decide("two machines and ranges", path, write=two_machines)
+    row = rows(dossier)["price"]
+    base = value(dossier, row, "price")
+    # a bill rounds once, at the end: ten percent of 4 cents an hour are not lost
+    assert value(dossier, row, "low_price") == pytest.approx(base * 0.9, abs=1)
+    assert value(dossier, row, "high_price") == pytest.approx(base * 1.1, abs=1)
+    assert value(dossier, row, "low_price") < base < value(dossier, row, "high_price")
 
 
 def test_every_figure_of_it_is_derived_from_what_was_assumed(varied: Dossier) -> None:
@@ -143,3 +164,14 @@ def test_the_ranges_belong_to_a_named_person(campaign_text: Any) -> None:
     path = two_offers(campaign_text, '[sensitivity]\nprice_percent = "50"\n')
     with pytest.raises(Exception, match="by"):
         read_campaign(path)
+
+
+@pytest.mark.parametrize("count", [-30, -5, -1, 0, 1, 5, 30])
+def test_pairs_move_with_the_documents_accepted_and_stay_as_many(count: int) -> None:
+    before = Pairs(both_right=20, lost=3, gained=4, both_not_right=9)
+    after = _moved_pairs(before, count)
+    assert sum(after) == sum(before)
+    assert min(after) >= 0
+    accepted = before.both_right + before.gained
+    assert after.both_right + after.gained == min(sum(before), max(0, accepted + count))
+    assert after.both_right + after.lost == before.both_right + before.lost  # the reference stays
