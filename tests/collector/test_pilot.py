@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaign_files import HEAD, TEST_CPU, offer
 from click.testing import CliRunner
 
 from collector.cli import main
@@ -29,32 +30,8 @@ SCRIPT = {
     "load_ms": 20, "defaults": {"first_token_ms": 4, "gap_ms": 1, "output_tokens": 4}, "documents": {"dev1": SLOW},
 }  # fmt: skip
 BROKEN = {"match": "bf16/*", "events": [{"at": "load", "do": "raise"}]}
-HERE = [Device(environment_id="e" * 16, device_id="cpu", device_kind="cpu", device_name="Test CPU (1 core)")]
-CAMPAIGN = """format = 1
-question = "Which?"
-dossier_id = "D-1"
-as_of = 2026-03-01
-issued = 2026-03-01
-documents_per_corpus = 100
-deadline_h = "{deadline}"
-[objective]
-prefer = "cheapest"
-[calendar]
-preparation = {{ hours = "4", basis = "assumed", by = "me" }}
-"""
-OFFER = """[[offer]]
-id = "{id}"
-provider = "P"
-device = "{device}"
-pricing_class = "quote"
-currency = "EUR"
-{prices}
-tax_percent = "20"
-basis = "{basis}"
-source = "quote 1"
-retrieved = 2026-02-20
-valid_until = {until}
-"""
+HERE = [Device(environment_id="e" * 16, device_id="cpu", device_kind="cpu", device_name=TEST_CPU)]
+CALENDAR = '[calendar]\npreparation = { hours = "4", basis = "assumed", by = "me" }\n'
 THREE = 'price_3_days = "72.00"\n'
 
 
@@ -78,11 +55,6 @@ def report_of(trial: Any, measured: Measured, campaign: Path | None = None, want
     return plan_report(
         trial.frozen.lock, measured, wanted=wanted, campaign=known, devices=HERE, folder=trial.folder
     )  # fmt: skip
-
-
-def offer(name: str, *, prices: str = THREE, device: str = "Test CPU (1 core)", basis: str = "quoted",
-          until: str = "2026-03-31") -> str:  # fmt: skip
-    return OFFER.format(id=name, prices=prices, device=device, basis=basis, until=until)
 
 
 def test_a_pilot_measures_the_first_development_documents_with_each_variant_the_reference_first(
@@ -178,7 +150,7 @@ def test_a_variant_that_cannot_be_loaded_is_told_with_its_cause_and_costs_the_ti
 def test_nothing_measured_is_no_hour_and_no_price(make_trial: Callable[..., Any], tmp_path: Path) -> None:
     trial = make_trial(SCRIPT, documents=3)
     source = tmp_path / "campaign.toml"
-    source.write_text(CAMPAIGN.format(deadline=100) + offer("o1"))
+    source.write_text(HEAD.format(deadline=100) + CALENDAR + offer("o1"))
     report = report_of(trial, Measured({}, 0, 0, 0), source, wanted=0)
     assert (report.whole, report.disk, report.deadline) == (None, None, None)
     assert [one.basis for one in report.passes] == ["unknown"] * 3
@@ -200,7 +172,7 @@ def test_whole_packages_of_each_fitting_offer_are_priced_for_the_expected_time_a
         offer("whole", prices=THREE + 'price_hour = "2.00"\n'), offer("other", device="Another CPU"),
         offer("over", until="2026-02-28", basis="example"),
     ]  # fmt: skip
-    source.write_text(CAMPAIGN.format(deadline=77) + "".join(offers))
+    source.write_text(HEAD.format(deadline=77) + CALENDAR + "".join(offers))
     report = report_of(trial, Measured({Chosen("fp32"): cost, Chosen("bf16"): cost}, 9, 900, 1800), source)
     assert report.whole == Span(*(Fraction(h * hour) for h in (71, 72, 73)))
     whole, other, over = report.offers
@@ -233,7 +205,7 @@ def test_the_deadline_is_held_against_the_whole_range_and_the_rest_of_the_calend
     hour = 3_600_000_000_000
     cost = measured_cost(per_document=Span(*(Fraction(h * hour, 3) for h in (71, 72, 73))))
     source = tmp_path / "campaign.toml"
-    source.write_text(CAMPAIGN.format(deadline=deadline))
+    source.write_text(HEAD.format(deadline=deadline) + CALENDAR)
     report = report_of(trial, Measured({Chosen("fp32"): cost, Chosen("bf16"): cost}, 9, 900, 1800), source)
     assert report.deadline is not None
     assert report.deadline.verdict == verdict
@@ -265,7 +237,7 @@ def test_records_of_another_plan_say_nothing_about_this_one(
 def test_the_command_measures_in_real_workers_and_says_the_same_as_json(make_trial: Callable[..., Any]) -> None:
     trial = make_trial(SCRIPT, documents=6, development=3)
     device = ThisMachine().detect("cpu", threads=None).devices[0].device_name
-    (trial.folder / "campaign.toml").write_text(CAMPAIGN.format(deadline=77) + offer("o1", device=device))
+    (trial.folder / "campaign.toml").write_text(HEAD.format(deadline=77) + CALENDAR + offer("o1", device=device))
     command = ["plan", str(trial.protocol), "--device", "cpu"]
     told = CliRunner().invoke(main, [*command, "--pilot", "3", "--out", str(trial.folder / "pilot")])
     assert told.exit_code == 0, told.output

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from campaign_files import HEAD, TEST_CPU, offer
 from click.testing import CliRunner
 
 from collector.cli import main
@@ -20,32 +21,9 @@ from collector.runner import RunOptions
 from collector.workers import InProcessWorkerFactory
 
 NOW = "2026-03-02T12:00:00.000000Z"
-HERE = [Device(environment_id="e" * 16, device_id="cpu", device_kind="cpu", device_name="Test CPU (1 core)")]
+HERE = [Device(environment_id="e" * 16, device_id="cpu", device_kind="cpu", device_name=TEST_CPU)]
 SCRIPT = {"load_ms": 20, "defaults": {"first_token_ms": 4, "gap_ms": 1, "output_tokens": 4}}
-HEAD = """format = 1
-question = "Which?"
-dossier_id = "D-1"
-as_of = 2026-03-01
-issued = 2026-03-01
-documents_per_corpus = 100
-deadline_h = "100"
-[objective]
-prefer = "cheapest"
-"""
-OFFER = """[[offer]]
-id = "{id}"
-provider = "P"
-device = "{device}"
-pricing_class = "quote"
-currency = "EUR"
-price_3_days = "72.00"
-price_7_days = "140.00"
-tax_percent = "20"
-basis = "quoted"
-source = "quote 1"
-retrieved = 2026-02-20
-valid_until = 2026-03-31
-"""
+PRICES = 'price_3_days = "72.00"\nprice_7_days = "140.00"'
 RENTAL = '[[rental]]\nid = "{id}"\noffer = "{offer}"\nfrom = {start}\nto = {end}\n'
 DAYS = {"start": "2026-03-01T00:00:00Z", "end": "2026-03-04T00:00:00Z"}
 
@@ -55,9 +33,9 @@ def campaign(tmp_path: Path) -> Callable[..., Path]:
     """Write protocol.toml's neighbour campaign.toml with these rentals; returns where the protocol would lie."""
 
     def write(*rentals: dict[str, str], device: str = HERE[0].device_name, folder: Path = tmp_path) -> Path:
-        offers = OFFER.format(id="here", device=device) + OFFER.format(id="elsewhere", device="Another CPU")
+        offers = offer("here", prices=PRICES, device=device) + offer("elsewhere", prices=PRICES, device="Another CPU")
         listed = "".join(RENTAL.format(**{"offer": "here", **DAYS, **rental}) for rental in rentals)
-        (folder / "campaign.toml").write_text(HEAD + offers + listed)
+        (folder / "campaign.toml").write_text(HEAD.format(deadline=100) + offers + listed)
         return folder / "protocol.toml"
 
     return write
