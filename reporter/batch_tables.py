@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .book import Book, ref, row
-from .configurations import DEVICE_SCOPES
 from .dossier import Figure, Row, Sentence, number
 from .wording import sentence
 
-SCOPES = (*DEVICE_SCOPES, "host")
-"""Widest first: the widest one that was read is shown beside the speed; all of them are in the memory section."""
 GRAIN = "one row per pass of a batch series, failed ones included, and one per batch that was not tried"
 _RATIO = "seconds_per_document one request at a time / seconds_per_document"
-_PEAK = "highest peak over the phases, in the widest scope that was read"
 _DURATIONS = ("measure_ns", "documents_per_h", "output_tokens_per_s", "completed_documents")
-_LATENCIES = (("ttft_s", "ttft_p50_s"), ("e2e_s", "e2e_p50_s"))
 
 
 def put_batches(book: Book) -> None:
@@ -83,8 +78,7 @@ def batch_notices(book: Book) -> list[Sentence]:
 
 
 def _batch(book: Book, found: Row, start: Row | None) -> Row:
-    """Gather what the other tables hold of this pass; only the ratio and the peak are made here."""
-    key = found.labels["configuration_key"]
+    """Gather what the other tables hold of this pass; only the ratio is made here."""
     cells: dict[str, str | None] = dict(found.cells)
     durations = book.row("durations", found.key)
     accepted = book.row("quality_repetitions", found.key)
@@ -92,15 +86,8 @@ def _batch(book: Book, found: Row, start: Row | None) -> Row:
         cells[column] = durations.cells[column] if durations else None
     cells["accepted_documents"] = accepted.cells["accepted_documents"] if accepted else None
     cells["judged_documents"] = accepted.cells["document_count"] if accepted else None
-    peak, phase = None, ""
-    if found.labels["purpose"] != "reference_repeat":
-        for metric, column in _LATENCIES:
-            latency = book.row("latency", f"{key}~{metric}~all")
-            cells[column] = latency.cells["p50_s"] if latency else None
-        peak, phase = _peak(book, found)
-    cells["peak_bytes"] = peak
     cells["speed_ratio"] = _ratio(book, found, start)
-    return row(found.key, found.labels | {"peak_phase": phase}, cells, *_said(found))
+    return row(found.key, found.labels, cells, *_said(found))
 
 
 def _ratio(book: Book, found: Row, start: Row | None) -> str | None:
@@ -118,23 +105,6 @@ def _ratio(book: Book, found: Row, start: Row | None) -> str | None:
         formula=_RATIO,
         missing_reason=(inputs[1].missing_reason if inputs[1] else None) or "not_measured",
     )
-
-
-def _peak(book: Book, found: Row) -> tuple[str | None, str]:
-    """Add the highest peak over the phases and name its phase."""
-    # Only one configuration of a variant is loaded again: its reload would be compared with passes that have none.
-    of_pass = [r for r in book.rows_of("memory", found.labels["configuration_key"]) if r.labels["phase"] != "reload"]
-    rows = [r for r in of_pass if book.whole(r, "peak_bytes")]
-    for scope in SCOPES:
-        of_scope = [r for r in rows if r.labels["scope"] == scope]
-        if of_scope:
-            top = max(of_scope, key=lambda r: book.whole(r, "peak_bytes") or 0)
-            figure_id = book.derived(
-                [r.cells["peak_bytes"] for r in of_scope], figure_id=f"batches/{found.key}/peak_bytes",
-                value=book.whole(top, "peak_bytes"), unit="bytes", formula=f"{_PEAK}: {scope}",
-            )  # fmt: skip
-            return figure_id, top.labels["phase"]
-    return None, ""
 
 
 def _said(found: Row) -> Sequence[Sentence]:

@@ -329,7 +329,8 @@ class CampaignBuilder:
         if purpose == "reference_repeat":
             random.Random(repetition).shuffle(order)
         factors = {"reference_repeat": "order", "variant": "weights", "series": "batch"}
-        factor = (variant.factor if purpose == "variant" else None) or factors.get(purpose, "none")
+        default = "batch" if purpose == "repetition" and variant.batch > 1 else "none"
+        factor = (variant.factor if purpose == "variant" else None) or factors.get(purpose, default)
         self.file.add(PassBegin(
             pass_id=pass_id, variant_name=variant.name, purpose=purpose, factor=factor,
             series="batch" if factor == "batch" else "weights",
@@ -562,8 +563,10 @@ def write_campaign(
         builder.run_pass(variant, "variant", 1)
         for repetition in range(2, repetitions + 1):
             builder.run_pass(variant, "repetition", repetition)
+    numbers: dict[int, int] = {}
     for variant in batches:
-        builder.run_pass(variant, "series", 1)
+        number = numbers[variant.batch] = numbers.get(variant.batch, 0) + 1
+        builder.run_pass(variant, "series" if number == 1 else "repetition", number)
     for variant in skipped_batches:
         builder.skip_batch(variant)
     for check in builder.reloads:

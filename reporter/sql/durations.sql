@@ -1,5 +1,5 @@
 -- one row per (configuration, repetition): the counted pass
--- labels: label, configuration_key, purpose
+-- labels: label, configuration_key, purpose, repetition
 -- figure load_ns | nanoseconds | measured | duration of the load phase by the worker's monotonic clock
 -- figure warmup_ns | nanoseconds | measured | duration of the warm-up phase by the worker's monotonic clock
 -- figure measure_ns | nanoseconds | measured | duration of the measure phase by the worker's monotonic clock
@@ -28,6 +28,7 @@ select
     passes.label,
     passes.configuration_key,
     passes.pass_purpose as purpose,
+    passes.repetition,
     passes.phase_ns['load'] as load_ns,
     passes.phase_ns['warmup'] as warmup_ns,
     passes.phase_ns['measure'] as measure_ns,

@@ -1,5 +1,5 @@
 -- one row per repeat of a configuration (the reference's are the A/A repeats), compared with its own first pass
--- labels: label, configuration_key, purpose
+-- labels: label, configuration_key, purpose, repetition
 -- figure document_count | documents | measured | documents judged in both passes
 -- figure flipped_documents | documents | measured | documents whose acceptance differs between the two passes
 -- figure different_answers | documents | measured | documents whose answer text differs (by HMAC); one answered once counts as different
@@ -31,7 +31,7 @@ counted as (
 )
 select
     pass_key as row_key,
-    * exclude (pass_key, first_begun, repetition, sources),
+    * exclude (pass_key, first_begun, sources),
     100 * flipped_documents / document_count as flip_percent,
     100 * (document_count - different_answers) / document_count as agreement_percent,
     sources

@@ -1,5 +1,5 @@
 -- one row per pass attempt
--- labels: label, configuration_key, environment_id, stage, purpose, outcome, counts_yes_no, cause
+-- labels: label, configuration_key, environment_id, stage, purpose, repetition, outcome, counts_yes_no, cause
 -- figure attempt | count | measured | number of the attempt; the last complete one counts
 -- figure documents | documents | measured | distinct documents with a final try
 -- figure measure_ns | nanoseconds | measured | duration of the measure phase by the worker's monotonic clock
@@ -23,6 +23,7 @@ select
     environment_id,
     stage,
     purpose,
+    repetition,
     pass_outcome as outcome,
     case when is_counted then 'yes' else 'no' end as counts_yes_no,
     cause,

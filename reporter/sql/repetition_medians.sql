@@ -23,6 +23,7 @@ valued as (
     from medians
 )
 select
+    passes.pass_key,
     passes.configuration_key,
     passes.label,
     passes.first_begun,

@@ -187,3 +187,30 @@ def test_without_a_series_there_is_no_such_table_and_no_such_section(decide: Any
     dossier = decide("plain", None)
     assert "batches" not in dossier.tables
     assert 'id="batches"' not in render(dossier, lang="en", medium="screen")
+
+
+def test_each_repetition_of_a_batch_shows_its_number_and_its_own_latency_and_memory_peak(
+    tmp_path: Path, campaign_records: Kit
+) -> None:
+    def batch(peak: int, gap_ms: int) -> Any:
+        script = dataclasses.replace(campaign_records.fp32, batch=2, changed_in_repeat=frozenset())
+        return dataclasses.replace(script, peak_bytes=peak, token_gap_ns=gap_ms * 1_000_000)
+
+    passes = [batch(1_500_000_000, 20), batch(1_700_000_000, 30), batch(1_600_000_000, 25)]
+    campaign_records(tmp_path / "runs", variants=(campaign_records.fp32,), batches=passes, reference_runs=3)
+    dossier = build_dossier([tmp_path / "runs"], None, cache_dir=tmp_path / "cache")
+    rows = dossier.tables["batches"].rows
+    assert [row.labels["repetition"] for row in rows] == ["1", "2", "3"] * 2
+    repeated = [cells(dossier, "batches", row.key) for row in rows[3:]]
+    assert [found["peak_bytes"] for found in repeated] == [1_500_000_000, 1_700_000_000, 1_600_000_000]
+    medians = [
+        cells(dossier, "latency_repetitions", row.key)["p50_s"]
+        for row in dossier.tables["latency_repetitions"].rows
+        if row.labels["metric"] == "e2e_s"
+    ]
+    assert [cells(dossier, "batches", row.key)["e2e_p50_s"] for row in rows] == medians
+    assert len({found["e2e_p50_s"] for found in repeated}) == len({found["ttft_p50_s"] for found in repeated}) == 3
+    assert [row.labels["repetition"] for row in dossier.tables["noise"].rows] == ["2", "3", "2", "3"]
+    assert [row.labels["repetition"] for row in dossier.tables["durations"].rows] == ["1", "2", "3"] * 2
+    page = render(dossier, lang="en", medium="screen")
+    assert page.count(">no.</span>") == 4
