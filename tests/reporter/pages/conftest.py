@@ -13,6 +13,7 @@ import pytest
 from reporter import wording
 from reporter.document import write_pdf
 from reporter.dossier import Basis, Decision, Dossier, Figure, Interval, Row, Sentence, Table, Unit
+from reporter.messages import say
 from reporter.render import Words
 
 HOUR = 3_600_000_000_000
@@ -743,7 +744,7 @@ def make_small(price_basis: Basis = "quoted", **changes: Any) -> Dossier:
 
 def make_words() -> Words:
     """Return the product's sentences and the fixture's."""
-    fixture = {key: wording.say(message) for key, message in SENTENCES.items()}
+    fixture = {key: say(message) for key, message in SENTENCES.items()}
     return Words({**wording.SENTENCES, **fixture}, wording.WORDS)
 
 

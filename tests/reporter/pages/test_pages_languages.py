@@ -18,6 +18,7 @@ from collector.contract.resources import data_dir
 from reporter import vocabulary as vocabulary_words
 from reporter import wording
 from reporter.dossier import Dossier, Status
+from reporter.messages import say
 from reporter.render import Words, render
 from reporter.translate import PSEUDO_LANGUAGE, check_catalog
 
@@ -90,9 +91,7 @@ def fixture_words(dossier: Dossier) -> dict[str, Any]:
     said = [d.recommendation, d.chart_finding, d.reasons, d.headline_captions, d.would_change, d.does_not_show]
     said += [dossier.subtitle, dossier.not_tested, dossier.notices, dossier.gates]
     said += [r.sentences for t in dossier.tables.values() for r in t.rows]
-    return {
-        s.key: wording.say("words " + " ".join(f"{{{n}}}" for n in s.parameters)) for v in said for s in sentences([v])
-    }
+    return {s.key: say("words " + " ".join(f"{{{n}}}" for n in s.parameters)) for v in said for s in sentences([v])}
 
 
 def extracted() -> dict[str, str | None]:
