@@ -124,7 +124,7 @@ def case_of(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case
     put_missing(book, store, evidence.headers)
     put_paired_tests(book, trial.gates)
     put_critical_subsets(book, trial.gates)
-    confirmation = confirm(book, trial, evidence.stage, selection)
+    confirmation = confirm(book, trial, evidence.stage, selection, store)
     is_refuted = confirmation is not None and confirmation.status == "not_confirmed"
     put_candidates(book, selection, campaign, is_refuted=is_refuted)
     return Case(

@@ -13,6 +13,8 @@ from .configurations import Configuration, accepted_id, configurations
 from .dossier import Confirmation, ConfirmationStatus, Row, Sentence
 from .gate_tables import gate_figure, put_gates
 from .judgement import judged, outcomes, state_of
+from .load import Store
+from .rejudged import is_under_later_rule, unjudged
 from .selection import Selection, Standing
 from .sql_files import TEST_PREFIX
 from .stage_book import of_test_stage
@@ -20,10 +22,11 @@ from .verdicts import failure, rejection, undecided
 from .wording import sentence
 
 LOOKS = "confirmation/all/looks"
+UNJUDGED = "confirmation/all/unjudged_answers"
 TEST_DOCUMENTS = "roles/test/document_count"
 
 
-def confirm(book: Book, trial: LockedTrial, stage: Stage, selection: Selection) -> Confirmation | None:
+def confirm(book: Book, trial: LockedTrial, stage: Stage, selection: Selection, store: Store) -> Confirmation | None:
     """Return whether the recommendation was confirmed, and add the tables of the test stage.
 
     Null where the judged stage is the test stage itself: then nothing was chosen before it.
@@ -32,13 +35,34 @@ def confirm(book: Book, trial: LockedTrial, stage: Stage, selection: Selection) 
         return None
     looks = book.rows("looks")
     if not looks:
-        return _not_looked_at(book, selection)
+        return _not_looked_at(book, selection, _lost_verdicts(book, store))
     number = _count(book, looks)
     tested = _tested(book, trial)
     put_gates(of_test_stage(book), tested, prefix=TEST_PREFIX)
     _put_table(book, tested, selection)
     status, verdict = _verdict(book, selection, tested, looks, number)
-    return Confirmation(status=status, verdict=verdict, look_count=number)
+    remarks = _lost_verdicts(book, store)
+    if verdict is not None and is_under_later_rule(store.judged_again, min(look.labels["at"] for look in looks)):
+        if status in ("confirmed", "looked_at_again"):
+            status, verdict = "judged_again", _judged_again(selection, tested)
+        else:
+            remarks.insert(0, sentence("judged_by_later_rule"))
+    return Confirmation(status=status, verdict=verdict, look_count=number, remarks=remarks)
+
+
+def _judged_again(selection: Selection, tested: Sequence[Standing]) -> Sentence:
+    """A rule that may know the test documents confirms nothing, whoever meets it."""
+    winner = selection.chosen
+    assert winner is not None
+    accepted, documents = _reached(next(standing for standing in tested if standing.key == winner.key))
+    return sentence("judged_again", label=winner.label, accepted=accepted, documents=documents)
+
+
+def _lost_verdicts(book: Book, store: Store) -> list[Sentence]:
+    number = unjudged(store.con)
+    if not number:
+        return []
+    return [sentence("answers_without_verdict", answers=ref(book.given(UNJUDGED, number, "requests", "measured")))]
 
 
 def looked_at(book: Book) -> Sentence | None:
@@ -52,13 +76,13 @@ def looked_at(book: Book) -> Sentence | None:
     return sentence("notice_looks", looks=ref(LOOKS))
 
 
-def _not_looked_at(book: Book, selection: Selection) -> Confirmation:
+def _not_looked_at(book: Book, selection: Selection, remarks: list[Sentence]) -> Confirmation:
     has_documents = TEST_DOCUMENTS in book.figures
     status: ConfirmationStatus = "not_looked_at" if has_documents else "no_test_documents"
     if selection.chosen is None:
         return Confirmation(status=status, verdict=None, look_count=0)
     parameters = {"documents": ref(TEST_DOCUMENTS)} if has_documents else {}
-    return Confirmation(status=status, verdict=sentence(status, **parameters), look_count=0)
+    return Confirmation(status=status, verdict=sentence(status, **parameters), look_count=0, remarks=remarks)
 
 
 def _count(book: Book, looks: Sequence[Row]) -> int:

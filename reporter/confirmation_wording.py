@@ -48,6 +48,19 @@ CONFIRMATIONS: dict[str, Wording] = {
         "Not an independent confirmation: the test documents were looked at {looks} times, and are validation "
         "documents since the second look. {label} meets every rule on them too: {accepted} of {documents} accepted."
     ),
+    "judged_again": say(
+        "Not a confirmation of the first choice: answers were judged again under a rule written after the look at the "
+        "test documents. {label} meets every rule on them as judged now: {accepted} of {documents} accepted."
+    ),
+    "judged_by_later_rule": say(
+        "Answers were judged again under a rule written after the look at the test documents, so this is no test of "
+        "the first choice."
+    ),
+    "answers_without_verdict": say_counted(
+        "{answers} answer has no verdict, because the scorer failed on it; it is not accepted.",
+        "{answers} answers have no verdict, because the scorer failed on them; none is accepted.",
+        by="answers",
+    ),
     "nothing_recommended": say("Nothing is recommended, so the test documents confirm nothing."),
     "nothing_recommended_put": say(
         "Nothing is recommended, so the test documents confirm nothing; of {label} they show {accepted} of {documents} "

@@ -124,8 +124,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ConfirmationStatus = Literal[
-    "confirmed", "not_confirmed", "not_finished", "other_choice", "looked_at_again", "nothing_recommended",
-    "not_looked_at", "no_test_documents",
+    "confirmed", "not_confirmed", "not_finished", "other_choice", "looked_at_again", "judged_again",
+    "nothing_recommended", "not_looked_at", "no_test_documents",
 ]  # fmt: skip
 
 
@@ -136,6 +136,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Sentence | None
     """One sentence for page one; null where there is nothing to say."""
     look_count: int
+    remarks: list[Sentence] = []
+    """What the verdict must be read with, beside it on page one."""
 
 
 class Dossier(msgspec.Struct, frozen=True, kw_only=True):

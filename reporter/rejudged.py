@@ -148,6 +148,26 @@ def changes(con: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, str, int]]:
     yield from ((str(run_id), str(by), int(count)) for run_id, by, count in rows)
 
 
+def is_under_later_rule(found: Sequence[Rejudged], looked_at: str) -> bool:
+    """Return whether a run was judged again under another protocol after the first look at the test documents."""
+    headers = ((pair.source.header, pair.by.header) for pair in found)
+    return any(
+        before is not None and after is not None and before.protocol_id != after.protocol_id
+        and after.wall_at > looked_at
+        for before, after in headers
+    )  # fmt: skip
+
+
+def unjudged(con: duckdb.DuckDBPyConnection) -> int:
+    """Return how many answers have no verdict because the protocol's scorer failed on them."""
+    found = con.execute("""
+        select count(*) from (
+            select distinct run_id, pass_id, document_id
+            from stg_failure where failure_cause = 'scorer' and failure_scope = 'request'
+        )""").fetchone()
+    return int(found[0]) if found else 0
+
+
 def _made(report: FileReport) -> tuple[str, str]:
     header = report.header
     return (header.wall_at, header.run_id) if header is not None else ("", "")

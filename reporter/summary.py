@@ -15,8 +15,9 @@ def summary_lines(dossier: Dossier, lang: str) -> list[str]:
     """Return question, recommendation, reasons and notices as lines of text."""
     view = plain_view(dossier, lang)
     decision = dossier.decision
-    tested = dossier.confirmation.verdict if dossier.confirmation is not None else None
-    said = [*decision.override, decision.recommendation, *([tested] if tested is not None else []), *decision.reasons]
+    found = dossier.confirmation
+    tested = [found.verdict, *found.remarks] if found is not None and found.verdict is not None else []
+    said = [*decision.override, decision.recommendation, *tested, *decision.reasons]
     return [
         dossier.question,
         *(view.say_plain(sentence) for sentence in said),

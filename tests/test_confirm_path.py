@@ -115,3 +115,48 @@ def test_a_choice_that_fails_on_test_documents_is_said_to_be_not_confirmed_and_a
     assert "Recommended by validation, not confirmed" in page
     assert page.count("NOT CONFIRMED. On the") == 2
     assert 'id="confirmation"' in page
+
+
+def test_a_rule_written_after_the_look_confirms_nothing_and_page_one_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen_trial(tmp_path / "trial", monkeypatch, wrong_on_test=0)
+    done(collector_cli.main, "confirm", "protocol.toml", "--choice", "choice.json", "--out", "runs", "--device", "cpu")
+    # The same rule again changes nothing; another value expected of one validation document is another rule.
+    done(collector_cli.main, "score", "runs", "--protocol", "protocol.toml", "--out", "same")
+    assert "Confirmed on 10 test documents" in done(
+        reporter_cli.main, "summary", "runs", "same", "--campaign", "campaign.toml"
+    )
+    documents = Path("documents.jsonl")
+    documents.write_text(documents.read_text().replace('"amount": "17.50"', '"amount": "1"', 1))
+    done(collector_cli.main, "freeze", "protocol.toml")
+    done(collector_cli.main, "score", "runs", "--protocol", "protocol.toml", "--out", "again")
+    both = ("runs", "again", "--campaign", "campaign.toml")
+    found = json.loads(done(reporter_cli.main, "summary", *both, "--json"))["confirmation"]
+    assert (found["status"], found["remarks"]) == ("judged_again", [])
+    done(reporter_cli.main, "html", *both, "-o", "dossier.html")
+    page = Path("dossier.html").read_text(encoding="utf-8")
+    assert page.count("Not a confirmation of the first choice: answers were judged again under a rule written") == 2
+    assert "Confirmed on" not in page
+
+
+def test_page_one_says_how_many_answers_lost_their_verdict_to_a_scorer_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen_trial(tmp_path / "trial", monkeypatch, wrong_on_test=0)
+    done(collector_cli.main, "confirm", "protocol.toml", "--choice", "choice.json", "--out", "runs", "--device", "cpu")
+    Path("scoring.py").write_text(
+        "def score(document):\n    return document['document_id'] not in ('v03', 'v04') or 1\n"
+    )
+    scorer = '[task.scorer]\nentry_point = "scoring:score"\nfiles = ["scoring.py"]\n[workload]'
+    frozen = Path("protocol.toml")
+    frozen.write_text(frozen.read_text().replace("[workload]", scorer, 1))
+    done(collector_cli.main, "freeze", "protocol.toml")
+    scored = run(
+        collector_cli.main, "score", "runs", "--protocol", "protocol.toml", "--out", "again", "--allow-commands"
+    )
+    assert scored.exit_code == 1, scored.output
+    said = done(reporter_cli.main, "summary", "runs", "again", "--campaign", "campaign.toml")
+    assert "answers were judged again under a rule written after the look" in said.lower()
+    assert "answers have no verdict, because the scorer failed on them; none is accepted." in said
+    assert "Confirmed on" not in said
