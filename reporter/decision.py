@@ -8,20 +8,18 @@ from .book import ref
 from .case import Case
 from .configurations import accepted_id
 from .dossier import Decision, Sentence
-from .exchange import rate_of
 from .gate_tables import gate_figure
 from .headlines import finding, headlines
 from .judgement import LOSS
 from .limits import does_not_show
 from .missing_passes import NOT_BEGUN
-from .offer_figures import exchange_inputs
 from .overrides import override
-from .packages import Package, cheapest
+from .packages import cheapest
 from .paired_tests import caution_few_documents, margin_caveat
-from .price_tables import TIE, WANTED, bought, compared_figure, needed_figure, package_figure
+from .price_tables import TIE, WANTED, bought, needed_figure, package_figure
 from .requirement_tables import requirement_sentence
 from .selection import Standing, headroom_bytes
-from .verdicts import difference_figure, headroom_inputs
+from .verdicts import converted, difference_figure, headroom_inputs
 from .what_if import would_change
 from .wording import sentence
 
@@ -90,19 +88,12 @@ def _until(case: Case) -> Iterator[Sentence]:
     by_rules = case.selection.winner or case.selection.preferred
     if by_rules is not None and by_rules.best is not None:
         yield sentence("reason_valid_until", date="~" + by_rules.best.offer.valid_until.isoformat())
-        yield from _converted(case, by_rules, by_rules.best)
+        yield from converted(by_rules, by_rules.best, case.campaign)
     elif dates := [s.best.offer.valid_until for s in case.selection.equivalents if s.best is not None]:
         yield sentence("reason_valid_until_first", date="~" + min(dates).isoformat())
-
-
-def _converted(case: Case, standing: Standing, best: Package) -> Iterator[Sentence]:
-    """The price in the currency that everything is compared in, where the offer is in another one."""
-    rate = rate_of(case.campaign, best.offer.currency) if case.campaign is not None else None
-    if rate is not None:
-        yield sentence(
-            "reason_converted", home=best.compared.net.currency, net=ref(compared_figure(standing, best)),
-            rate=ref(exchange_inputs(rate.currency)[0]), currency=rate.currency, date="~" + rate.on.isoformat(),
-        )  # fmt: skip
+        first = case.selection.equivalents[0]
+        if first.best is not None and len(dates) == len(case.selection.equivalents):  # only then is its price printed
+            yield from converted(first, first.best, case.campaign)
 
 
 def _recommended(winner: Standing) -> Sentence:

@@ -18,7 +18,7 @@ VERDICTS: dict[str, Wording] = {
     "verdict_no_price": say("meets the rules, no price given"),
     "verdict_expired": say("meets the rules, no quote valid on {date}"),
     "verdict_mismatch": say("meets the rules, no offer is for the measured machine"),
-    "verdict_deadline": say("meets the rules, misses the deadline by {hours}"),
+    "verdict_deadline": say("out: meets the quality rules, but misses the deadline of {deadline} by {hours}"),
     "verdict_no_duration": say("meets the rules, time not measured"),
     "verdict_no_headroom": say("meets the rules, headroom not measured"),
     "verdict_reference": say("reference"),
@@ -26,7 +26,7 @@ VERDICTS: dict[str, Wording] = {
     "verdict_reference_no_price": say("reference; no price given"),
     "verdict_reference_expired": say("reference; no quote valid on {date}"),
     "verdict_reference_mismatch": say("reference; no offer is for the measured machine"),
-    "verdict_reference_deadline": say("reference; misses the deadline by {hours}"),
+    "verdict_reference_deadline": say("reference; misses the deadline of {deadline} by {hours}"),
     "verdict_reference_rejected": say("reference; fails its own rules: {accepted} accepted, {needed} needed"),
     "verdict_rejected_lost": say("rejected: {lost} lost, {allowed} allowed"),
     "verdict_rejected_accepted": say("rejected: {accepted} accepted, {needed} needed"),
@@ -145,8 +145,8 @@ CAPTIONS: dict[str, Wording] = {
     "caption_needed": say("for {wanted} documents, the whole calendar included; assumes linear"),
     "caption_needed_exact": say("for {wanted} documents, the whole calendar included"),
     "caption_cost": say_counted(
-        "per accepted corpus, a full set of documents: {paid} paid, {corpora} corpus",
-        "per accepted corpus, a full set of documents: {paid} paid, {corpora} corpora",
+        "per corpus of {size} documents, complete and accepted: {paid} paid, {corpora} corpus",
+        "per corpus of {size} documents, complete and accepted: {paid} paid, {corpora} corpora",
         by="corpora",
     ),
     "caption_price": say_counted(

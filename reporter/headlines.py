@@ -48,8 +48,15 @@ def _headline(case: Case, winner: Standing) -> Iterator[Headline]:
         paid = ref(package_figure(winner, winner.best, "price_net"))
         yield Headline(
             package_figure(winner, winner.best, "cost_per_corpus"),
-            sentence("caption_cost", paid=paid, corpora=ref(CORPORA)),
+            sentence("caption_cost", size=_corpus_size(case), paid=paid, corpora=ref(CORPORA)),
         )
+
+
+def _corpus_size(case: Case) -> str:
+    """Add how many documents a corpus is said to have; return the reference to it."""
+    assert case.campaign is not None
+    size = case.campaign.documents_per_corpus
+    return ref(case.book.given("campaign/volume/documents_per_corpus", size, "documents", "assumed"))
 
 
 def _accepted(case: Case, configuration: Configuration) -> Sentence:

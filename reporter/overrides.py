@@ -15,7 +15,7 @@ from .gate_tables import gate_figure
 from .judgement import LOSS
 from .price_tables import bought, package_figure
 from .selection import Standing, fitting
-from .verdicts import blocked, missed
+from .verdicts import blocked, converted, missed
 from .wording import sentence
 
 
@@ -65,6 +65,8 @@ def _record(case: Case, chosen: Standing) -> Iterator[Sentence]:
             net=net, gross=gross, **quantity,
         )  # fmt: skip
         yield sentence("reason_valid_until", date="~" + chosen.best.offer.valid_until.isoformat())
+        if chosen is not (case.selection.winner or case.selection.preferred):  # the reasons say it of that one
+            yield from converted(chosen, chosen.best, case.campaign)
     yield from _against(case, chosen)
     yield _instead(case, chosen)
 

@@ -5,35 +5,33 @@ from __future__ import annotations
 from .messages import Wording, say, say_counted
 
 SELECTION: dict[str, Wording] = {
-    # verdicts: {stands} is a word, `meets the rules` or `reference`
+    # verdicts: {stands} is a word: `meets the rules`, `reference`, or that it is out although it meets the rules
     "verdict_headroom": say(
-        "{stands}; its peak takes {peak} of {capacity} ({percent}), {wanted} must stay free and {free} does"
+        "{stands} its peak takes {peak} of {capacity} ({percent}), {wanted} must stay free and {free} does"
     ),
-    "verdict_memory": say("{stands}; its peak takes {peak}, the offered card has {capacity} ({percent})"),
-    "verdict_headroom_not_shown": say("{stands}; free memory not shown: no peak or no card size was read"),
+    "verdict_memory": say("{stands} its peak takes {peak}, the offered card has {capacity} ({percent})"),
+    "verdict_headroom_not_shown": say("{stands} free memory not shown: no peak or no card size was read"),
     "verdict_first_token": say(
-        "{stands}; first token after {measured} for {percentile} percent of the requests, {limit} allowed"
+        "{stands} first token after {measured} for {percentile} percent of the requests, {limit} allowed"
     ),
-    "verdict_answer": say(
-        "{stands}; answer after {measured} for {percentile} percent of the requests, {limit} allowed"
-    ),
+    "verdict_answer": say("{stands} answer after {measured} for {percentile} percent of the requests, {limit} allowed"),
     "verdict_first_token_not_shown": say_counted(
-        "{stands}; time to the first token not shown for {percentile} percent: {requests} request, {needed} needed",
-        "{stands}; time to the first token not shown for {percentile} percent: {requests} requests, {needed} needed",
+        "{stands} time to the first token not shown for {percentile} percent: {requests} request, {needed} needed",
+        "{stands} time to the first token not shown for {percentile} percent: {requests} requests, {needed} needed",
         by="requests",
     ),
     "verdict_answer_not_shown": say_counted(
-        "{stands}; time to the answer not shown for {percentile} percent: {requests} request, {needed} needed",
-        "{stands}; time to the answer not shown for {percentile} percent: {requests} requests, {needed} needed",
+        "{stands} time to the answer not shown for {percentile} percent: {requests} request, {needed} needed",
+        "{stands} time to the answer not shown for {percentile} percent: {requests} requests, {needed} needed",
         by="requests",
     ),
     "verdict_impossible_peak": say(
-        "{stands}; its peak of {peak} exceeds the card's {capacity} ({percent}): one of the two is wrong"
+        "{stands} its peak of {peak} exceeds the card's {capacity} ({percent}): one of the two is wrong"
     ),
     "verdict_incomplete": say("{stands}; no offer is complete: {offers}"),
     "verdict_arithmetic": say("{stands}; no quote adds up: {offers}"),
     "verdict_no_rate": say("{stands}; no exchange rate into {currency}: {offers}"),
-    "verdict_coverage": say("{stands}; {judged} of {documents} documents judged, others {most}: not ranked"),
+    "verdict_coverage": say("{stands} {judged} of {documents} documents judged, others {most}: not ranked"),
     "verdict_reference_fails": say(
         "not judged: {reference}, the reference on its card, lost {lost} against the first, {allowed} allowed"
     ),
@@ -202,6 +200,37 @@ SELECTION: dict[str, Wording] = {
         "{documents} more accepted documents, {of_subset} of them in {subset}, and {label} meets every rule.",
         by="documents",
     ),
+    "change_needs_all_several": say_counted(
+        "{documents} more accepted document, {of_subset} of them in {subset}, and each of these meets every rule: "
+        "{label}.",
+        "{documents} more accepted documents, {of_subset} of them in {subset}, and each of these meets every rule: "
+        "{label}.",
+        by="documents",
+    ),
+    "change_needs_loss_several": say_counted(
+        "{documents} more accepted document, and each of these meets the rule on the loss: {label}.",
+        "{documents} more accepted documents, and each of these meets the rule on the loss: {label}.",
+        by="documents",
+    ),
+    "change_needs_accepted_several": say_counted(
+        "{documents} more accepted document, and each of these meets the rule for all documents: {label}.",
+        "{documents} more accepted documents, and each of these meets the rule for all documents: {label}.",
+        by="documents",
+    ),
+    "change_needs_subset_several": say_counted(
+        "{documents} more accepted document in {subset}, and each of these meets that rule: {label}.",
+        "{documents} more accepted documents in {subset}, and each of these meets that rule: {label}.",
+        by="documents",
+    ),
+    "change_varied_up": say("{varied}: from {change} more on, {label} is recommended."),
+    "change_varied_up_tie": say("{varied}: from {change} more on, {labels} are equivalent."),
+    "change_varied_up_none": say("{varied}: from {change} more on, nothing can be recommended."),
+    "change_varied_down": say("{varied}: from {change} less on, {label} is recommended."),
+    "change_varied_down_tie": say("{varied}: from {change} less on, {labels} are equivalent."),
+    "change_varied_down_none": say("{varied}: from {change} less on, nothing can be recommended."),
+    "change_volume_hourly": say(
+        "More than {documents} documents: {label} then needs {hours} more, for {difference} net."
+    ),
     "change_reload": say("A check after a reload that only one of {labels} passes."),
     "not_confirmed_undecided": say(
         "NOT CONFIRMED. The {documents} test documents, which had no part in the choice, are too few for the interval "
@@ -239,4 +268,10 @@ SELECTION: dict[str, Wording] = {
 SELECTION_WORDS: dict[str, Wording] = {
     "stands_meets": say("meets the rules"),
     "stands_reference": say("reference"),
+    "stands_out": say("out: meets the quality rules, but"),
+    "stands_out_reference": say("out: reference, but"),
+    "varied_price": say("Prices of the recommended offer"),
+    "varied_restarts": say("Hours of restarts"),
+    "varied_utilisation": say("Processing time of every configuration"),
+    "varied_volume": say("Documents per corpus"),
 }

@@ -27,10 +27,10 @@ STATISTICS: dict[str, Wording] = {
         by="documents",
     ),
     "caveat_margin": say_counted(
-        "{label}: the rule is applied to the {documents} documents counted. Whether other documents like these would "
-        "stay within its {points} points is open: to show it, an equally good variant needs {needed} document.",
-        "{label}: the rule is applied to the {documents} documents counted. Whether other documents like these would "
-        "stay within its {points} points is open: to show it, an equally good variant needs {needed} documents.",
+        "{label}: the rule is applied to the {documents} documents counted. To show a loss within {points} points "
+        "among all documents like these takes at least {needed} document.",
+        "{label}: the rule is applied to the {documents} documents counted. To show a loss within {points} points "
+        "among all documents like these takes at least {needed} documents.",
         by="needed",
     ),
 }

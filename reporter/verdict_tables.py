@@ -70,7 +70,7 @@ def status_of(standing: Standing, selection: Selection) -> Status:
         return "undecided"
     if not standing.has_qualified:
         return "rejected"
-    if standing.blocked in _NOT_FEASIBLE:
+    if standing.blocked == "deadline" or standing.blocked in _NOT_FEASIBLE:
         return "excluded"
     return "not_priced" if standing.blocked in _NO_PRICE else "feasible"
 

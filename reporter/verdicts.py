@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from collector.contract.campaign import Campaign
@@ -10,12 +10,14 @@ from collector.contract.judging.gates import GateVerdict
 
 from .book import Book, hours, ref
 from .dossier import Sentence, Unit
-from .exchange import campaign_currency
+from .exchange import campaign_currency, rate_of
 from .feasibility import Requirement
 from .gate_tables import gate_figure, gate_key
 from .judgement import LOSS, more_documents
+from .offer_figures import exchange_inputs
 from .offered import OfferBlocked
-from .price_tables import TIE, compared_figure, needed_figure
+from .packages import Package
+from .price_tables import DEADLINE, TIE, compared_figure, needed_figure
 from .requirement_tables import capacity_figure, peak_figures, requirement_sentence
 from .selection import Selection, Standing, merit
 from .wording import sentence
@@ -204,6 +206,7 @@ def blocked(book: Book, standing: Standing, campaign: Campaign | None) -> Senten
     """Return why one that meets the rules cannot win; null where nothing but its being no candidate does."""
     prefix = "verdict_reference_" if standing.is_reference else "verdict_"
     stands = "@stands_reference" if standing.is_reference else "@stands_meets"
+    out = "@stands_out_reference" if standing.is_reference else "@stands_out"
     match standing.blocked:
         case "no_price" | "mismatch":
             return sentence(prefix + standing.blocked)
@@ -215,19 +218,19 @@ def blocked(book: Book, standing: Standing, campaign: Campaign | None) -> Senten
             return _offers(standing, campaign, standing.blocked, stands)
         case "headroom" | "first_token" | "answer":
             assert campaign is not None
-            return _requirement(book, standing, campaign, stands)
+            return _requirement(book, standing, campaign, out)
         case "impossible_peak":
             assert standing.configuration is not None
             figures = {name: ref(name_id) for name, name_id in peak_figures(book, standing.configuration).items()}
-            return sentence("verdict_impossible_peak", stands=stands, **figures)
+            return sentence("verdict_impossible_peak", stands=out, **figures)
         case "deadline":
-            return sentence(prefix + "deadline", hours=ref(late_figure(book, standing)))
+            return sentence(prefix + "deadline", hours=ref(late_figure(book, standing)), deadline=ref(DEADLINE))
         case "no_duration":
             return sentence("verdict_no_duration")
         case "no_headroom":
             return sentence("verdict_no_headroom")
         case "coverage":
-            return _coverage(standing, stands)
+            return _coverage(standing, out)
         case "no_candidate" | None:
             if standing.is_reference or campaign is None:
                 return None
@@ -271,3 +274,13 @@ def late_figure(book: Book, standing: Standing) -> str:
         [needed_figure(standing)], figure_id=f"candidates/{standing.key}/late_hours", value=hours(standing.late_ns),
         unit="hours", formula="needed hours - deadline",
     )  # fmt: skip
+
+
+def converted(standing: Standing, best: Package, campaign: Campaign | None) -> Iterator[Sentence]:
+    """The price in the currency that everything is compared in, where the offer is in another one."""
+    rate = rate_of(campaign, best.offer.currency) if campaign is not None else None
+    if rate is not None:
+        yield sentence(
+            "reason_converted", home=best.compared.net.currency, net=ref(compared_figure(standing, best)),
+            rate=ref(exchange_inputs(rate.currency)[0]), currency=rate.currency, date="~" + rate.on.isoformat(),
+        )  # fmt: skip

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from math import ceil
 
-from collector.contract.campaign import Campaign
 from collector.contract.judging.gates import GateVerdict
-from collector.contract.money import exact, minor_digits
+from collector.contract.money import exact
 
 from .book import ref
 from .case import Case
 from .dossier import Sentence
-from .exchange import rate_of
 from .feasibility import Requirement
 from .gate_tables import gate_figure
 from .judgement import LOSS
-from .packages import Package, documents_within
-from .price_tables import bought, compared_figure, needed_figure, package_figure
+from .price_tables import needed_figure
+from .price_triggers import runner_up_price, varied, volume
 from .requirement_tables import requirement_figures, requirement_sentence
 from .selection import Standing, merit
 from .verdicts import missed, more_documents_figure
@@ -37,8 +34,9 @@ def would_change(case: Case) -> list[Sentence]:
 def _from_winner(case: Case, winner: Standing) -> Iterator[Sentence]:
     if case.is_refuted or case.look_count > 1:
         yield sentence("change_test_documents")
-    yield from _runner_up_price(case)
-    yield from _volume(case, winner)
+    yield from varied(case)
+    yield from runner_up_price(case)
+    yield from volume(case, winner)
     yield from _margin(case, winner)
     yield from _admitted(case)
     yield from _obstacles(case, [s for s in case.qualified if s.blocked is not None])
@@ -54,7 +52,7 @@ def _without_winner(case: Case) -> Iterator[Sentence]:
             yield sentence("change_campaign")
         case "equivalent":
             yield from _tie(case)
-            yield from _runner_up_price(case)
+            yield from runner_up_price(case)
             if case.selection.preferred is None:
                 labels = ", ".join(standing.label for standing in case.selection.equivalents)
                 yield sentence("change_reload", labels=labels)
@@ -63,9 +61,8 @@ def _without_winner(case: Case) -> Iterator[Sentence]:
             yield from _failures(case)
         case "none_qualifies" | "undecided":
             yield from _undecided(case)
-            for standing in sorted(case.measured, key=_documents_missing):
-                if standing.state == "rejected":
-                    yield from _needs(case, standing)
+            rejected = (s for s in sorted(case.measured, key=_documents_missing) if s.state == "rejected")
+            yield from _together(case, [said for standing in rejected for said in _needs(case, standing)])
             yield from _failures(case)
         case "no_candidate":
             for standing in case.qualified:
@@ -74,60 +71,6 @@ def _without_winner(case: Case) -> Iterator[Sentence]:
             yield from _obstacles(case, case.qualified)
             yield from _undecided(case)
             yield from _failures(case)
-
-
-def _runner_up_price(case: Case) -> Iterator[Sentence]:
-    """The price of one package at which the runner-up would cost less than the best, all else being equal.
-
-    Under (P1 - fees) / n2 in whole minor units of the runner-up's currency: what the best costs, less what the other
-    pays beside its packages, shared by its packages.
-    """
-    if case.campaign is None or case.campaign.objective.prefer != "cheapest" or len(case.selection.ranked) < 2:
-        return
-    first, second = case.selection.ranked[:2]
-    assert first.best is not None
-    assert second.best is not None
-    best, other = first.best, second.best
-    quantity = other.lines[0].quantity if other.days is None else Fraction(other.bought)
-    fees = other.price.net.minor_units - other.unit_net.minor_units * quantity
-    threshold = ceil((_in_currency_of(other, best, case.campaign) - max(fees, Fraction(0))) / quantity)
-    if threshold <= 0:
-        return
-    ending, units = bought(second, other)
-    counted = units["hours" if other.days is None else "packages"].removeprefix("#")
-    name = case.book.derived(
-        [compared_figure(first, best), counted],
-        figure_id=f"what_if/{second.key}/package_price", value=threshold, unit="minor_units",
-        currency=other.offer.currency,
-        formula="(net price of the best, in this currency, - fees of this one) / packages or hours of this one, "
-        "rounded up",
-    )  # fmt: skip
-    days = {} if other.days is None else {"days": str(other.days)}
-    quoted = ref(package_figure(second, other, "unit_net"))
-    yield sentence("change_price" + ending, label=second.label, price=ref(name), quoted=quoted, **days)
-
-
-def _in_currency_of(other: Package, best: Package, campaign: Campaign) -> Fraction:
-    """Return the net price of the best in minor units of the other's currency."""
-    amount = Fraction(best.compared.net.minor_units)
-    wanted, currency = best.compared.net.currency, other.offer.currency
-    rate = rate_of(campaign, currency)
-    if currency == wanted or rate is None:
-        return amount
-    return amount / exact(rate.rate) * Fraction(10) ** (minor_digits(currency) - minor_digits(wanted))
-
-
-def _volume(case: Case, winner: Standing) -> Iterator[Sentence]:
-    """The largest number of documents that the packages bought still hold."""
-    if winner.best is None or winner.need is None:
-        return
-    most = documents_within(winner.need, winner.best.paid_ns)
-    name = case.book.derived(
-        [needed_figure(winner), package_figure(winner, winner.best, "paid_hours")],
-        figure_id=f"what_if/{winner.key}/most_documents", value=most, unit="documents",
-        formula="floor((paid hours - hours that do not grow) / hours per document), assumes linear",
-    )  # fmt: skip
-    yield sentence("change_volume", documents=ref(name), label=winner.label)
 
 
 def margin(gate: GateVerdict) -> int:
@@ -205,6 +148,24 @@ def _needs(case: Case, standing: Standing) -> Iterator[Sentence]:
     else:
         for gate in failed:
             yield _needs_one(case, standing, gate)
+
+
+def _together(case: Case, found: Sequence[Sentence]) -> Iterator[Sentence]:
+    """Say once what several configurations lack alike, and name them all."""
+    alike: dict[tuple[str, ...], list[Sentence]] = {}
+    for said in found:
+        figures = case.book.figures
+        values = [str(figures[p[1:]].value) if p.startswith("#") else p for n, p in _but_label(said)]
+        alike.setdefault((said.key, *values), []).append(said)
+    for group in alike.values():
+        labels = ", ".join(said.parameters["label"] for said in group)
+        is_one = len(group) == 1 or not group[0].key.startswith("change_needs_")
+        key = group[0].key + ("" if is_one else "_several")
+        yield sentence(key, **dict(_but_label(group[0])), label=labels)
+
+
+def _but_label(said: Sentence) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in sorted(said.parameters.items()) if name != "label"]
 
 
 def _needs_one(case: Case, standing: Standing, gate: GateVerdict) -> Sentence:
