@@ -194,6 +194,7 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
     """
     from collector.clock import SystemClock
     from collector.freeze import freeze as freeze_protocol
+    from collector.freeze import judging_again
     from collector.lock import frozen_ids, lock_path
 
     before = frozen_ids(lock_path(protocol))
@@ -205,6 +206,8 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
         click.echo(f"this is a new protocol: runs of {before[0][:12]}… stay with the old one", err=True)
     elif before is not None and before[1] != lock.plan_id:
         click.echo(f"the protocol is the same, the plan is new: runs of plan {before[1][:12]}… stay with it", err=True)
+    if again := judging_again(protocol, lock, before):
+        click.echo(again, err=True)
     step = f"collector run {protocol} --out {protocol.parent / 'runs'}"
     click.echo(f"wrote {lock_path(protocol)}; next: {step}", err=True)
 

@@ -109,7 +109,7 @@ def read_choice(path: Path) -> Choice:
     if content.chosen is None:
         raise DossierError(
             f"{path} recommends no configuration, so there is nothing to confirm",
-            next_step="read its `reason`; the test documents stay unseen until validation recommends one",
+            next_step="read the `text` of its `reason`; the test documents stay unseen until validation recommends one",
         )
     return Choice(path, hashlib.sha256(raw).hexdigest(), content, content.chosen)
 

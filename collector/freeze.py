@@ -16,6 +16,7 @@ from collector.contract.campaign_file import read_campaign
 from collector.contract.digests import new_salt, read_salt, write_salt
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import DocumentLine, Lock, Protocol, lock_bytes, plan_digest, protocol_digest
+from collector.contract.texts import is_run_file
 from collector.lock import content_drift, content_of, has_other_salt, lock_path, read_lock, salt_path
 from collector.protocol_check import examine, load_protocol
 
@@ -78,6 +79,22 @@ def freeze(path: Path, *, campaign: Path | None, clock: Clock, with_tokenizer: b
             )
     _write_atomically(target, lock_bytes(lock))
     return lock
+
+
+def judging_again(path: Path, lock: Lock, before: tuple[str, str] | None) -> str | None:
+    """Return how runs beside the protocol are judged by it, null without runs and where it judges as it did before.
+
+    before: protocol_id and plan_id of the lock that was there.
+    """
+    runs = path.parent / "runs"
+    is_new = before is not None and before[0] != lock.protocol_id
+    if not (is_new or lock.trial.scorer is not None) or not any(is_run_file(file) for file in runs.glob("*.jsonl")):
+        return None
+    allowed = " --allow-commands" if lock.trial.scorer is not None else ""
+    return (
+        f"{runs} holds runs: where they asked the same, their answers can be judged by this protocol without a model: "
+        f"collector score {runs} --protocol {path} --out {runs}{allowed}"
+    )
 
 
 def read_frozen(path: Path, campaign: Path | None = None) -> FrozenProtocol:

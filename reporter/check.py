@@ -9,8 +9,9 @@ from typing import NamedTuple
 import msgspec
 
 from collector.contract import chain
+from collector.contract.campaign_file import read_campaign
 from collector.contract.digests import text_hmac
-from collector.contract.errors import ExitCode, Finding
+from collector.contract.errors import ExitCode, Finding, Refused
 from collector.contract.protocol import Lock, documents_digest, lock_digests, rule_digest
 from collector.contract.texts import TextsHeader, decode_text, texts_path
 
@@ -72,6 +73,17 @@ def check(paths: Sequence[Path], *, cache_dir: Path | None = None) -> CheckRepor
             files=store.files, open_files=store.open_files, findings=sorted(findings, key=_place),
             flags=sorted(flags, key=_place),
         )  # fmt: skip
+
+
+def check_campaign(path: Path) -> list[Finding]:
+    """Return what is wrong with a campaign file, each with its line. Raises Refused where it cannot be read at all."""
+    try:
+        read_campaign(path)
+    except Refused as refused:
+        if any(finding.rule == "unreadable" for finding in refused.findings):
+            raise
+        return refused.findings
+    return []
 
 
 def _place(finding: Finding) -> tuple[str, int, str, str]:

@@ -13,12 +13,15 @@ from collector.contract.records import Header, decode_record
 
 from .dossier import Dossier, Row, Sentence, Value
 from .record_files import record_files
+from .render import View, shipped_words
+from .translate import Translator
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
-    """A sentence of `wording.SENTENCES` with its parameters, and the values of the figures they name."""
+    """A sentence of `wording.SENTENCES` with its parameters, the values of the figures they name, and its English."""
 
     key: str
+    text: str
     parameters: dict[str, str]
     values: dict[str, Value]
 
@@ -78,14 +81,15 @@ def choose(dossier: Dossier) -> bytes:
     """
     rows = dossier.tables["candidates"].rows
     chosen = chosen_row(rows)
-    named = {row.key: _named(dossier, row) for row in rows}
+    view = View(dossier, Translator("en"), shipped_words(), "screen", density=0)
+    named = {row.key: _named(view, row) for row in rows}
     choice = Choice(
         content_digest="",
         dossier_id=dossier.dossier_id, revision=dossier.revision, as_of=dossier.as_of,
         protocol_id=dossier.protocol_id, plan_ids=dossier.plan_ids, records_digest=dossier.records_digest,
         objective_digest=dossier.objective_digest, objective_declared_before=dossier.objective_declared_before,
         chosen=None if chosen is None else named[chosen.key],
-        reason=_reason(dossier, dossier.decision.recommendation),
+        reason=_reason(view, dossier.decision.recommendation),
         others=[entry for key, entry in named.items() if chosen is None or key != chosen.key],
         override=_override(dossier, rows),
     )  # fmt: skip
@@ -138,13 +142,13 @@ def _is_of_test_stage(file: Path) -> bool:
     return isinstance(header, Header) and header.stage == "test"
 
 
-def _named(dossier: Dossier, row: Row) -> Named:
+def _named(view: View, row: Row) -> Named:
     labels = row.labels
     return Named(
         label=labels["label"], status=labels["status"], configuration_key=labels.get("configuration_key"),
         variant=labels.get("variant"), device=labels.get("device"), batch=_whole(labels.get("batch")),
         concurrency=_whole(labels.get("concurrency")), environment_id=labels.get("environment_id"),
-        reasons=[_reason(dossier, sentence) for sentence in row.sentences], model=labels.get("model") or None,
+        reasons=[_reason(view, sentence) for sentence in row.sentences], model=labels.get("model") or None,
     )  # fmt: skip
 
 
@@ -152,10 +156,10 @@ def _whole(text: str | None) -> int | None:
     return None if text is None else int(text)
 
 
-def _reason(dossier: Dossier, sentence: Sentence) -> Reason:
+def _reason(view: View, sentence: Sentence) -> Reason:
     values = {
-        name: dossier.figures[parameter[1:]].value
+        name: view.dossier.figures[parameter[1:]].value
         for name, parameter in sentence.parameters.items()
         if parameter.startswith("#")
     }
-    return Reason(key=sentence.key, parameters=sentence.parameters, values=values)
+    return Reason(key=sentence.key, text=view.say_plain(sentence), parameters=sentence.parameters, values=values)

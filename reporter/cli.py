@@ -62,18 +62,27 @@ def _out(what: str) -> Callable[[Any], Any]:
 
 
 @main.command()
-@RUNS
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path))
+@click.option(
+    "--campaign", type=click.Path(path_type=Path), default=None, help="Check this campaign file too, or alone."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def check(runs: tuple[Path, ...], as_json: bool) -> None:
+def check(runs: tuple[Path, ...], campaign: Path | None, as_json: bool) -> None:
     """Check the RUNS: contract, hash chain, completeness, invariants; each finding names file and line.
 
-    Exit code 0: nothing found (an open file is named, and is no finding), 1: findings.
+    With --campaign also the campaign file; without RUNS that file alone. Exit code 0: nothing found (an open file is
+    named, and is no finding), 1: findings.
 
-    Example: reporter check runs/
+    Example: reporter check runs/ --campaign campaign.toml
     """
+    from reporter.check import CheckReport, check_campaign
     from reporter.check import check as check_runs
 
-    report = check_runs(runs)
+    if not runs and campaign is None:
+        raise click.UsageError("name the RUNS, a campaign file, or both: reporter check runs/ --campaign campaign.toml")
+    report = check_runs(runs) if runs else CheckReport(files=[], open_files=[], findings=[], flags=[])
+    if campaign is not None:
+        report = report._replace(findings=[*check_campaign(campaign), *report.findings])
     if as_json:
         _print_json(
             {
@@ -92,6 +101,8 @@ def check(runs: tuple[Path, ...], as_json: bool) -> None:
         for file in report.files:
             state = f"sealed {file.head_digest}" if file.is_sealed else "open, tail unprotected"
             click.echo(f"{file.path}: {file.record_count} records, {state}")
+        if campaign is not None and campaign not in {finding.file for finding in report.findings}:
+            click.echo(f"{campaign}: a campaign, nothing found in it")
         click.echo(f"{len(report.findings)} finding(s)", err=True)
     raise click.exceptions.Exit(int(report.exit_code))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import difflib
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -26,6 +28,7 @@ from .load import Store, open_records
 from .sql_files import MARTS, TABLES, sql_file
 
 LIST_STEP = "`reporter query RUNS --tables` lists the tables; `describe TABLE` as the question lists its columns"
+_GUESSES = ("Candidate bindings:", "Did you mean")
 
 
 class Answer(NamedTuple):
@@ -62,7 +65,26 @@ def query(runs: Sequence[Path], campaign: Path | None, sql: str, *, cache_dir: P
             cursor = store.con.execute(sql)
             return Answer([column[0] for column in cursor.description or []], cursor.fetchall())
         except duckdb.Error as error:
-            raise DossierError(str(error).split("\n\n")[0], next_step=LIST_STEP) from None
+            raise _unanswered(store, sql, error) from None
+
+
+def _unanswered(store: Store, sql: str, error: duckdb.Error) -> DossierError:
+    """Return what DuckDB says, with the columns of the tables asked or, for an unknown table, the nearest names."""
+    message = str(error).split("\n\n")[0]
+    # its candidates are the names closest in spelling, and leave out the column that was meant
+    message = "\n".join(line for line in message.splitlines() if not line.startswith(_GUESSES))
+    names = [row[0] for row in table_list().rows]
+    if missing := re.search(r"Table with name (\S+) does not exist", message):
+        near = difflib.get_close_matches(missing[1].lower(), names, n=3)
+        return DossierError(message, next_step=(f"did you mean {' or '.join(near)}? " if near else "") + LIST_STEP)
+    words = set(re.findall(r"\w+", sql.lower()))
+    asked = [name for name in names if name in words] if isinstance(error, duckdb.BinderException) else []
+    columns = [f"{name} has: {', '.join(_columns(store, name))}" for name in asked]
+    return DossierError(message, next_step="; ".join(columns) or LIST_STEP)
+
+
+def _columns(store: Store, table: str) -> list[str]:
+    return [row[0] for row in store.con.execute(f"describe {table}").fetchall()]
 
 
 def _one_select(sql: str) -> None:

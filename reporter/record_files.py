@@ -10,6 +10,8 @@ from pathlib import Path
 from collector.contract.errors import DossierError
 from collector.contract.texts import STEPS_SUFFIX, TEXTS_SUFFIX
 
+from .other_files import other_file
+
 _RUN_NAME = re.compile(r"^\d{8}T\d{6}Z-[0-9a-f]{32}\.jsonl$")
 _FIRST_BYTES = b'{"kind":'
 
@@ -21,8 +23,8 @@ def record_files(paths: Sequence[Path]) -> list[Path]:
     taken when it is named like a run or starts like a record: a documents file beside the runs is left alone, and a
     run with a damaged first line or another name is not.
 
-    Raises DossierError for a path that does not exist, a pipe or device, a name that no dossier can print, and where
-    nothing was found.
+    Raises DossierError for a path that does not exist, a pipe or device, a campaign, protocol, lock or choice, a name
+    that no dossier can print, and where nothing was found.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -30,6 +32,8 @@ def record_files(paths: Sequence[Path]) -> list[Path]:
             raise DossierError(f"{path} does not exist", next_step="name run files or folders that hold them")
         if not path.is_dir() and not path.is_file():
             raise DossierError(f"{path} is no file", next_step="name run files or folders that hold them")
+        if path.is_file() and (other := other_file(path)) is not None:
+            raise DossierError(f"{path} is {other.what} and holds no records", next_step=other.next_step)
         for file in _in_folder(path) if path.is_dir() else [path]:
             if not file.name.endswith((TEXTS_SUFFIX, STEPS_SUFFIX)):
                 place = file.resolve()

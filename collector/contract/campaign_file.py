@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .campaign import Campaign
+from .campaign import Campaign, Objective
 from .charge_rules import Fault, charge_faults
 from .errors import Finding, Refused
 from .money import exact
@@ -51,6 +51,7 @@ def _faults(campaign: Campaign) -> Iterator[Fault]:
     yield from _candidates(campaign)
     yield from offer_faults(campaign)
     yield from _calendar(campaign)
+    yield from _objective(campaign.objective)
     yield from _ranges(campaign)
 
 
@@ -122,6 +123,29 @@ def _calendar(campaign: Campaign) -> Iterator[Fault]:
                 f"{duration.hours} hours of {phase} are assumed, but not by whom",
                 'add by = "name of the person who answers for it"',
             )  # fmt: skip
+
+
+def _objective(objective: Objective) -> Iterator[Fault]:
+    """A requirement that every candidate meets, or none could, is a slip of the pen."""
+    if exact(objective.tie_percent) > 100:
+        yield Fault(
+            "objective.tie_percent", "range",
+            f"a width of {objective.tie_percent} % would call a candidate of more than twice the value equivalent",
+            'write a percentage from "0" to "100", e.g. "5"',
+        )  # fmt: skip
+    headroom = objective.min_headroom_percent
+    if headroom is not None and exact(headroom) >= 100:
+        yield Fault(
+            "objective.min_headroom_percent", "range", f"no configuration leaves {headroom} % of a card's memory free",
+            'write a percentage below "100", e.g. "10", or leave the line out',
+        )  # fmt: skip
+    has_limit = objective.max_first_token_s is not None or objective.max_answer_s is not None
+    if objective.time_percentile is not None and not has_limit:
+        yield Fault(
+            "objective.time_percentile", "no-time-limit",
+            f"percentile {objective.time_percentile} is given, and no time limit that it is for",
+            "add max_first_token_s or max_answer_s, or leave the line out",
+        )  # fmt: skip
 
 
 def _ranges(campaign: Campaign) -> Iterator[Fault]:

@@ -94,7 +94,10 @@ def _value_problems(kind: Any, value: object, path: Path) -> list[ShapeProblem]:
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `")
         inner = (*path, *parse_path(place.removesuffix("`"))) if place and not place.startswith("key") else path
-        return [_wrong(inner, f"{_readable(message)}, found {shown(_at(value, inner[len(path) :]))}", _advice(kind))]
+        found = _at(value, inner[len(path) :])
+        if "matching regex" in message and isinstance(found, str):
+            return [_wrong(inner, *_misspelt(kind, found))]
+        return [_wrong(inner, f"{_readable(message)}, found {shown(found)}", _advice(kind))]
     return []
 
 
@@ -138,6 +141,24 @@ def _unknown(path: Path, known: list[str]) -> ShapeProblem:
 
 def _wrong(path: Path, message: str, next_step: str) -> ShapeProblem:
     return ShapeProblem(path, "wrong-type", f"`{path_text(path) or 'the file'}`: {message}", next_step)
+
+
+def _misspelt(kind: Any, text: str) -> tuple[str, str]:
+    """Return message and next step for a text of the right type that is written otherwise than wanted."""
+    advice = _advice(kind)
+    if "exact decimal" not in advice:
+        return f"not of the form wanted, found {shown(text)}", advice
+    if "," in text and (meant := _with_point(text)) is not None:
+        return f"not an exact decimal, found {shown(text)}", f'write a decimal point: "{meant}"; {advice}'
+    return f"not an exact decimal, found {shown(text)}", f"{advice}, with digits and a decimal point alone"
+
+
+def _with_point(text: str) -> str | None:
+    """Return a number with its decimal comma as a point, null where the comma may part thousands."""
+    one_comma = re.fullmatch(r"(-?\d+),(\d+)", text, re.ASCII)
+    if one_comma and (len(one_comma[2]) != 3 or one_comma[1].lstrip("-") == "0"):
+        return f"{one_comma[1]}.{one_comma[2]}"
+    return None
 
 
 def _advice(kind: Any) -> str:

@@ -111,6 +111,15 @@ def test_a_good_file_is_read_and_knows_its_lines(tmp_path: Path) -> None:
         ('provider = "', 'provider = "\\u001b[2J', 26, "control-character", "\\x1b", "one plain line"),
         ('prefer = "cheapest"', 'prefer = "best"', 9, "wrong-type", "best", "cheapest"),
         ("documents_per_corpus = 200\n", "", 1, "missing-field", "documents_per_corpus", "add"),
+        ('"540.00"', '"1,44"', 30, "wrong-type", 'an exact decimal, found "1,44"', 'write a decimal point: "1.44"'),
+        ('hours = "2.5"', 'hours = "2,5"', 51, "wrong-type", '"2,5"', 'write a decimal point: "2.5"'),
+        ('tax_percent = "19"', 'tax_percent = "7,7"', 31, "wrong-type", '"7,7"', 'write a decimal point: "7.7"'),
+        ('"540.00"', '"1,440.00"', 30, "wrong-type", '"1,440.00"', "digits and a decimal point alone"),
+        ('"540.00"', '"1,440"', 30, "wrong-type", '"1,440"', "digits and a decimal point alone"),
+        ('currency = "EUR"', 'currency = "euro"', 29, "wrong-type", "not of the form wanted", "ISO 4217 code"),
+        ('"cheapest"', '"cheapest"\ntie_percent = "500"', 10, "range", "500 %", '"100"'),
+        ('"cheapest"', '"cheapest"\nmin_headroom_percent = "100"', 10, "range", "100 %", 'below "100"'),
+        ('"cheapest"', '"cheapest"\ntime_percentile = 95', 10, "no-time-limit", "percentile 95", "max_answer_s"),
     ],
 )  # fmt: skip
 def test_each_fault_names_line_value_and_next_step(
@@ -233,3 +242,11 @@ def test_a_range_as_wide_as_the_value_itself_is_refused_at_its_line(tmp_path: Pa
     assert [(f.rule, f.line) for f in found] == [("range", 52)]
     assert "100 %" in found[0].message
     assert "below 100" in found[0].next_step
+
+
+def test_an_objective_at_its_bounds_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "campaign.toml"
+    wanted = '"cheapest"\ntie_percent = "100"\nmin_headroom_percent = "99.9"\nmax_answer_s = "4"\ntime_percentile = 95'
+    path.write_text(GOOD.replace('"cheapest"', wanted), encoding="utf-8")
+    objective = read_campaign(path).campaign.objective
+    assert (objective.tie_percent, objective.min_headroom_percent, objective.time_percentile) == ("100", "99.9", 95)

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from collector.cli import main
 from collector.clock import FakeClock
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import Lock, lock_bytes
-from collector.freeze import freeze, read_frozen
-from collector.lock import expected_text, read_lock
+from collector.freeze import freeze, judging_again, read_frozen
+from collector.lock import expected_text, frozen_ids, lock_path, read_lock
 
 PROTOCOL = """format = 1
 name = "receipts"
@@ -417,3 +419,26 @@ def test_a_campaign_asked_for_by_name_is_read_whatever_the_lock_knows(protocol: 
     protocol.with_name("campaign.toml").write_text(CAMPAIGN)
     read_frozen(protocol)
     read_frozen(protocol, protocol.with_name("campaign.toml"))
+
+
+SCORER = '[task.scorer]\nentry_point = "scoring:score"\nfiles = ["scoring.py"]\n[workload]'
+
+
+def test_freezing_a_changed_protocol_or_a_scorer_beside_runs_tells_how_their_answers_are_judged(protocol: Path) -> None:
+    first, runs = frozen(protocol), protocol.parent / "runs"
+    ids = frozen_ids(lock_path(protocol))
+    (protocol.parent / "scoring.py").write_text("def score(asked):\n    return True\n")
+    edit(protocol, "[workload]", SCORER)
+    scored = frozen(protocol)
+    assert judging_again(protocol, scored, ids) is None, "there are no runs"
+    runs.mkdir()
+    (runs / "a.texts.jsonl").touch()
+    assert judging_again(protocol, scored, ids) is None, "texts are no run"
+    (runs / "a.jsonl").touch()
+    command = f"collector score {runs} --protocol {protocol} --out {runs}"
+    said = [judging_again(protocol, scored, before) or "" for before in (ids, None)]
+    assert [text.rpartition(": ")[2] for text in said] == [f"{command} --allow-commands"] * 2
+    assert judging_again(protocol, first, ids) is None, "it judges as it did before"
+    assert (judging_again(protocol, first, frozen_ids(lock_path(protocol))) or "").endswith(command)
+    result = CliRunner().invoke(main, ["freeze", str(protocol), "--no-tokens"])
+    assert (result.exit_code, command in result.stderr) == (0, True)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -180,3 +181,31 @@ def test_every_commented_example_of_the_campaign_is_read_as_it_stands(tmp_path: 
     assert len(campaign.offers[-1].quote_lines) == len(campaign.exchange_rates) == len(campaign.staff) == 1
     assert campaign.purchase is not None
     assert campaign.energy is not None
+
+
+def test_commented_objective_rental_sensitivity_and_override_of_the_campaign_are_read(tmp_path: Path) -> None:
+    text = (STARTER / "campaign.toml").read_text(encoding="utf-8")
+    for mark, value in (("@TODAY@", "2026-11-30"), ("@VALID_UNTIL@", "2027-02-28")):
+        text = text.replace(f'"{mark}"', value)
+    text = text.replace("@DEVICE@", "CPU").replace("the offer's id", "example-net")
+    head, rest = text.split("# What each must keep to", 1)
+    kept, rest = rest.split("# A candidate is", 1)
+    middle, tail = rest.split("# What was really paid", 1)
+    # the second convention stands instead of the first
+    instead = tail.replace('# convention = "proportional_usage"', "# ")
+    plain = {
+        name: "\n".join(line[2:] for line in part.splitlines() if re.match(r"# (\[|[a-z_]+ = )", line))
+        for name, part in (("kept", kept), ("tail", instead))
+    }
+    path = tmp_path / "campaign.toml"
+    path.write_text(f"{head}{plain['kept']}\n# {middle}{plain['tail']}\n", encoding="utf-8")
+    campaign = read_campaign(path).campaign
+    objective, sensitivity = campaign.objective, campaign.sensitivity
+    assert None not in msgspec.structs.astuple(objective)
+    assert sensitivity is not None
+    assert None not in msgspec.structs.astuple(sensitivity)
+    assert campaign.override is not None
+    assert campaign.override.candidate in [candidate.id for candidate in campaign.candidates]
+    assert campaign.allocation.convention == "fixed"
+    assert set(campaign.allocation.weights) == {candidate.id for candidate in campaign.candidates}
+    assert len(campaign.rentals) == len(campaign.charges) == 1

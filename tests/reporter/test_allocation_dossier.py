@@ -409,6 +409,25 @@ def test_a_query_reads_these_records_and_nothing_else(made: Made, tmp_path: Path
     assert not (tmp_path / "out.csv").exists()
 
 
+@pytest.mark.parametrize(
+    ("sql", "message", "next_step"),
+    [
+        ("select cost from allocated_charges", '"cost" not found', "allocated_charges has: x_ChargeId, BilledCost, "),
+        ("select worse from changed_documents", '"worse" not found', "changed_documents has: row_key, label, "),
+        ("select * from alocated_charges", "alocated_charges does not exist", "did you mean allocated_charges"),
+        ("select 1 + 'x'", "", "reporter query RUNS --tables"),
+    ],
+)
+def test_a_wrong_name_in_a_query_is_answered_with_the_names_that_are_there(
+    made: Made, sql: str, message: str, next_step: str
+) -> None:
+    with pytest.raises(DossierError) as refused:
+        query([made.runs], made.campaign, sql)
+    assert message in refused.value.message
+    assert "Candidate bindings" not in refused.value.message
+    assert next_step in refused.value.next_step
+
+
 def test_a_query_without_a_campaign_has_the_charges_tables_empty(made: Made) -> None:
     assert query([made.runs], None, "select count(*) from origin_charges").rows == [(0,)]
     assert query([made.runs], None, "select 4//2 as half, 'x' as text, null as nothing").rows == [(2, "x", None)]

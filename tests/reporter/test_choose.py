@@ -34,6 +34,11 @@ def test_a_choice_names_the_configuration_the_records_and_every_reason(
     assert {label: entry["status"] for label, entry in others.items()} == {"a": "reference", "c": "rejected"}
     reason = others["c"]["reasons"][0]
     assert (reason["key"], reason["values"]) == ("verdict_rejected_lost", {"lost": 3, "allowed": 1})
+    assert reason["text"].startswith("rejected")
+    assert "3" in reason["text"]
+    assert all(each["text"] for entry in [*choice["others"], choice["chosen"]] for each in entry["reasons"])
+    assert choice["chosen"]["label"] in choice["reason"]["text"]
+    assert "{" not in choice["reason"]["text"]
     assert others["a"]["reasons"][0]["values"] == {"difference": 20_000}
     assert choose(dossier) == choose(build_dossier([written.runs], path))
 

@@ -51,6 +51,50 @@ def test_check_finds_nothing_in_sound_records_and_names_a_changed_byte(trial: tu
     assert report["files"][0]["sealed"] in (True, False)
 
 
+def test_check_reads_a_campaign_file_beside_the_runs_or_alone(trial: tuple[Path, Path]) -> None:
+    runs, campaign = trial
+    for given in ((runs, "--campaign", campaign), ("--campaign", campaign)):
+        result = run("check", *given)
+        assert (result.exit_code, f"{campaign}: a campaign" in result.stdout) == (0, True)
+    lines = campaign.read_text(encoding="utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, start=1) if text.startswith("tax_percent"))
+    lines[line - 1] = 'tax_percent = "7,7"'
+    campaign.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for given in ((runs, "--campaign", campaign), ("--campaign", campaign)):
+        result = run("check", *given)
+        assert result.exit_code == 1
+        assert f"{campaign}:{line}: [wrong-type]" in result.stdout
+        assert 'write a decimal point: "7.7"' in result.stdout
+    assert run("check").exit_code == 2
+    missing = run("check", "--campaign", campaign.with_name("none.toml"))
+    assert (missing.exit_code, "no such file" in missing.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what", "reads"),
+    [
+        ("campaign.toml", None, "a campaign file", "reporter check --campaign"),
+        ("prices.toml", None, "a campaign file", "reporter check --campaign"),
+        ("campaign.toml", "format = = 1", "a campaign file", "reporter check --campaign"),
+        ("protocol.toml", "[task]\n", "a protocol", "collector check"),
+        ("protocol.lock.json", '{"lock_format": 1}', "the lock of a protocol", "collector check"),
+        ("choice.json", '{"choice_format": 1}', "a choice", "collector confirm PROTOCOL --choice"),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "summary"])
+def test_a_file_that_holds_no_records_is_named_with_what_reads_it(
+    trial: tuple[Path, Path], tmp_path: Path, command: str, name: str, content: str | None, what: str, reads: str
+) -> None:
+    runs, campaign = trial
+    path = tmp_path / "mixed-up" / name
+    path.parent.mkdir()
+    path.write_text(campaign.read_text(encoding="utf-8") if content is None else content, encoding="utf-8")
+    result = run(command, runs, path)
+    assert result.exit_code == 2
+    assert f"{path} is {what} and holds no records" in result.output
+    assert f"`{reads}" in result.output
+
+
 def test_a_candidate_that_fits_no_record_is_told_with_its_line_and_what_was_measured(trial: tuple[Path, Path]) -> None:
     runs, campaign = trial
     text = campaign.read_text(encoding="utf-8")
