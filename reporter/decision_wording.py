@@ -18,7 +18,7 @@ VERDICTS: dict[str, Wording] = {
     "verdict_no_price": say("meets the rules, no price given"),
     "verdict_expired": say("meets the rules, no quote valid on {date}"),
     "verdict_mismatch": say("meets the rules, no offer is for the measured machine"),
-    "verdict_deadline": say("out: meets the quality rules, but misses the deadline of {deadline} by {hours}"),
+    "verdict_deadline": say("out: meets the rules, but misses the deadline of {deadline} by {hours}"),
     "verdict_no_duration": say("meets the rules, time not measured"),
     "verdict_no_headroom": say("meets the rules, headroom not measured"),
     "verdict_reference": say("reference"),
@@ -145,8 +145,8 @@ CAPTIONS: dict[str, Wording] = {
     "caption_needed": say("for {wanted} documents, the whole calendar included; assumes linear"),
     "caption_needed_exact": say("for {wanted} documents, the whole calendar included"),
     "caption_cost": say_counted(
-        "per corpus of {size} documents, complete and accepted: {paid} paid, {corpora} corpus",
-        "per corpus of {size} documents, complete and accepted: {paid} paid, {corpora} corpora",
+        "per accepted corpus of {size} documents: {paid} paid, {corpora} corpus",
+        "per accepted corpus of {size} documents: {paid} paid, {corpora} corpora",
         by="corpora",
     ),
     "caption_price": say_counted(

@@ -268,7 +268,7 @@ SELECTION: dict[str, Wording] = {
 SELECTION_WORDS: dict[str, Wording] = {
     "stands_meets": say("meets the rules"),
     "stands_reference": say("reference"),
-    "stands_out": say("out: meets the quality rules, but"),
+    "stands_out": say("out: meets the rules, but"),
     "stands_out_reference": say("out: reference, but"),
     "varied_price": say("Prices of the recommended offer"),
     "varied_restarts": say("Hours of restarts"),

@@ -104,7 +104,7 @@ def test_the_measured_documents_and_the_wanted_corpus_have_two_names(decide: Dec
     heads = re.findall(r'<th role="columnheader".*?</th>', html, re.DOTALL)
     assert [head for head in heads if "measured documents" in head]
     assert not [head for head in heads if "corpus" in head]
-    assert "complete and accepted: " in html
+    assert "per accepted corpus of " in html
 
 
 def test_on_a_narrow_screen_no_line_crosses_the_words_above_a_row(decide: Decide, campaign_text: Any) -> None:

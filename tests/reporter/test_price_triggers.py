@@ -145,7 +145,7 @@ def test_what_misses_the_deadline_is_out_in_word_and_sentence(decide: Decide, ca
     row = next(row for row in dossier.tables["candidates"].rows if row.labels["label"] == "bf16")
     assert row.labels["status"] == "excluded"
     told = said(dossier, row.sentences[0])
-    assert re.fullmatch(r"out: meets the quality rules, but misses the deadline of 1\.00 h by [\d.]+ h", told), told
+    assert re.fullmatch(r"out: meets the rules, but misses the deadline of 1\.00 h by [\d.]+ h", told), told
 
 
 def test_configurations_that_lack_the_same_are_named_in_one_sentence(
@@ -167,4 +167,4 @@ def test_the_cost_of_a_corpus_says_how_many_documents_a_corpus_has(decide: Decid
     dossier = decide("plain", text.write(corpora=2, documents=1_234))
     view = View(dossier, Translator("en"), shipped_words(), "paper", 0)
     captions = [str(view.say_plain(one)).replace("\u00a0", " ") for one in dossier.decision.headline_captions]
-    assert "per corpus of 1,234 documents, complete and accepted: 100.00 EUR paid, 2 corpora" in captions
+    assert "per accepted corpus of 1,234 documents: 100.00 EUR paid, 2 corpora" in captions

@@ -141,7 +141,7 @@ def test_one_with_fewer_documents_judged_is_not_ranked_with_those_judged_whole(
     found = rows(dossier, "candidates")
     assert {label: row.labels["status"] for label, row in found.items()} == {"A": "recommended", "B": "excluded"}
     assert said(dossier, found["B"].sentences[0]) == (
-        "out: meets the quality rules, but 23 of 24 documents judged, others 24: not ranked"
+        "out: meets the rules, but 23 of 24 documents judged, others 24: not ranked"
     )
 
 

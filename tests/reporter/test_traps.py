@@ -290,7 +290,7 @@ def test_g12_a_peak_of_83e9_bytes_is_77_3_of_79_6_gib_whatever_it_is_compared_wi
     dossier = build_dossier([runs], path)
     assert statuses(dossier) == {"R": "recommended", "A": "excluded"}
     assert verdicts(dossier, said)["A"] == (
-        "out: meets the quality rules, but its peak takes 77.3 GiB of 79.6 GiB (97 %), "
+        "out: meets the rules, but its peak takes 77.3 GiB of 79.6 GiB (97 %), "
         "3.98 GiB must stay free and 2.35 GiB does"
     )
     row = rows(dossier)["A"]
@@ -310,8 +310,7 @@ def test_g12_a_peak_above_the_card_is_an_error_and_cannot_win(
     dossier = build_dossier([runs.runs], text.offer("o", {3: "100.00"}, device=GPU).write())
     assert statuses(dossier)["A"] == "excluded"
     assert verdicts(dossier, said)["A"] == (
-        "out: meets the quality rules, but its peak of 78.2 GiB "
-        "exceeds the card's 74.5 GiB (105 %): one of the two is wrong"
+        "out: meets the rules, but its peak of 78.2 GiB exceeds the card's 74.5 GiB (105 %): one of the two is wrong"
     )
     assert "notice_peak_over_memory" in [notice.key for notice in dossier.notices]
 
@@ -327,12 +326,12 @@ def test_g18_a_limit_of_half_a_second_is_missed_by_two_seconds_and_few_requests_
     dossier = build_dossier([runs], path)
     assert statuses(dossier) == {"R": "recommended", "A": "excluded"}
     assert verdicts(dossier, said)["A"] == (
-        "out: meets the quality rules, but first token after 2.11 s for 50 percent of the requests, 500 ms allowed"
+        "out: meets the rules, but first token after 2.11 s for 50 percent of the requests, 500 ms allowed"
     )
     path.write_text(path.read_text().replace("time_percentile = 50", "time_percentile = 95"))
     dossier = build_dossier([runs], path)
     assert set(statuses(dossier).values()) == {"excluded"}
     assert verdicts(dossier, said)["A"] == (
-        "out: meets the quality rules, but time to the first token not shown for 95 percent: 24 requests, 72 needed"
+        "out: meets the rules, but time to the first token not shown for 95 percent: 24 requests, 72 needed"
     )
     assert "none of them what the objective requires of memory and time" in answer(dossier, said)
