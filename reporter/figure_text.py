@@ -160,6 +160,13 @@ class FigureText:
         words = ", ".join(self.tr.text(BASIS_WORDS[basis, False]) for basis in figure.bases)
         return self.tr.text(N_("derived from %(bases)s")) % {"bases": words}
 
+    def weakest_basis(self, figure: Figure) -> str:
+        """Return the words of a basis for a table: of several that entered the weakest alone; the annex names all."""
+        if not (figure.is_derived and figure.bases):
+            return self.basis(figure)
+        word = self.tr.text(BASIS_WORDS[figure.bases[0], False])
+        return self.tr.text(N_("derived from %(bases)s")) % {"bases": word}
+
     def word(self, label: str, *, prefix: str = "") -> str:
         """Return a vocabulary word in the language, or the label itself where it is data."""
         message = WORDS.get(f"{prefix}:{label}" if prefix else label)

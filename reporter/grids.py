@@ -194,7 +194,7 @@ class GridMaker:
         return wholes[0] if wholes and len({w.value for w in wholes}) == 1 else None
 
     def _uniform_basis(self, figures: Sequence[Figure]) -> str:
-        bases = {self.text.basis(f) for f in figures}
+        bases = {self.text.weakest_basis(f) for f in figures}
         return bases.pop() if len(bases) == 1 else ""
 
     def _cell(self, row: Row, head: Head) -> Cell:
@@ -205,7 +205,7 @@ class GridMaker:
         if head.role == "interval":
             return Cell(head, self.text.interval(figure, head.scale) if figure else "", figure)
         if head.role == "basis":
-            return Cell(head, self.text.basis(figure) if figure and figure.value is not None else "", figure)
+            return Cell(head, self.text.weakest_basis(figure) if figure and figure.value is not None else "", figure)
         if figure is None or figure.value is None:
             return Cell(head, self.text.reason(figure) if figure else "", figure, is_missing=True)
         scale = head.scale if head.unit or column.of else None
