@@ -21,7 +21,6 @@ from collector.plan import CHECKED, Chosen, PlannedPass, check_documents, warmup
 
 LINEAR = "time grows in proportion to the number of documents: assumed"
 BATCH_AS_ONE = "a batch takes as long per document as one request at a time: assumed, none was measured"
-NS_PER_HOUR = 3_600_000_000_000
 Basis = Literal["measured", "one_at_a_time", "failed", "unknown"]
 
 

@@ -20,10 +20,9 @@ from collector.contract.offers import Offer
 from collector.contract.protocol import Lock
 from collector.contract.records import Device
 from collector.contract.records.base import FailureCause, Phase
-from collector.contract.tariffs import Bill, Tariff, bill, tariffs_of
+from collector.contract.tariffs import NS_PER_HOUR, Bill, Tariff, bill, tariffs_of
 from collector.contract.texts import is_run_file
 from collector.estimate import (
-    NS_PER_HOUR,
     Measured,
     PassEstimate,
     Span,
@@ -194,9 +193,8 @@ def _offers(campaign: Campaign, devices: Sequence[Device], whole: Span | None) -
     found = []
     for offer in campaign.offers:
         mismatch = offer_mismatch(offer, machine)
-        is_valid = offer.retrieved <= campaign.as_of <= offer.valid_until
         priced = [] if mismatch is not None or whole is None else _priced(offer, machine, whole)
-        found.append(OfferForPlan(offer, mismatch, is_valid, priced))
+        found.append(OfferForPlan(offer, mismatch, offer.holds_on(campaign.as_of), priced))
     return found
 
 

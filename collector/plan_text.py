@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from collector.contract.money import Taxed
-from collector.estimate import BATCH_AS_ONE, LINEAR, NS_PER_HOUR, PassEstimate, Span
+from collector.contract.tariffs import NS_PER_HOUR
+from collector.estimate import BATCH_AS_ONE, LINEAR, PassEstimate, Span
 from collector.pilot import Deadline, Disk, OfferForPlan, PlanReport, Priced
 
 _FITS = {

@@ -53,8 +53,7 @@ def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
         )
         next_step = "check `model.id`, the network or the local folder; `--no-tokens` checks everything else"
         return PromptLengths(None, None, [_engine_finding(loaded, message, next_step)])
-    limits = [limit for limit in (own_limit, protocol.generation.context_limit_tokens) if limit is not None]
-    limit = min(limits, default=None)
+    limit = protocol.generation.context_limit(own_limit)
     findings += _too_long(loaded, encoded, limit) if limit is not None else []
     return PromptLengths(max(counts, default=None), limit, findings)
 

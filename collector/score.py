@@ -19,8 +19,9 @@ import msgspec
 import collector
 from collector.clock import Clock
 from collector.contract import chain
-from collector.contract.digests import json_digest, text_hmac
+from collector.contract.digests import text_hmac
 from collector.contract.errors import DossierError
+from collector.contract.protocol import lock_digests
 from collector.contract.records import Document, Failure, Header, Record, Request, Score
 from collector.contract.texts import Text, inspect_texts, is_run_file, read_texts, texts_path
 from collector.freeze import FrozenProtocol
@@ -201,7 +202,7 @@ def _header(source: _Source, frozen: FrozenProtocol, clock: Clock) -> Header:
     else:
         plain: dict[str, Any] = msgspec.json.decode(frozen.lock_json)
         plan = msgspec.json.decode(before.protocol_json)["plan"]
-        plan_id = json_digest({"protocol_id": lock.protocol_id, "plan": plan})
+        plan_id = lock_digests(msgspec.json.encode(plain | {"plan": plan})).plan_id
         text = msgspec.json.encode(plain | {"plan": plan, "plan_id": plan_id}).decode()
         protocol_id = lock.protocol_id
     return Header(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from collector.contract.money import minor_digits
+from collector.contract.money import decimal_text, minor_digits
 from collector.contract.offers import Offer
 from collector.contract.tariffs import Line
 
@@ -113,7 +113,5 @@ def _decimal(value: Fraction, least_digits: int) -> str:
     for digits in range(least_digits, least_digits + 10):
         scaled = value * 10**digits
         if scaled.denominator == 1:
-            whole = str(abs(scaled.numerator)).rjust(digits + 1, "0")
-            sign = "-" if scaled < 0 else ""
-            return sign + (f"{whole[:-digits]}.{whole[-digits:]}" if digits else whole)
+            return decimal_text(scaled.numerator, digits)
     return str(float(value))

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from collector.contract.tariffs import NS_PER_HOUR
+
 from .dossier import Basis, Figure, Row, Sentence, Table, Unit, Value
 from .figures import derive
 
@@ -130,7 +132,7 @@ def ref(figure_id: str) -> str:
 
 def hours(duration_ns: Fraction | int) -> float:
     """Return exact nanoseconds as the nearest float of hours, for printing only."""
-    return float(Fraction(duration_ns) / 3_600_000_000_000)
+    return float(Fraction(duration_ns) / NS_PER_HOUR)
 
 
 def row(key: str, labels: Mapping[str, str], cells: Mapping[str, str | None], *sentences: Sentence) -> Row:

@@ -16,7 +16,7 @@ import duckdb
 import msgspec
 
 from collector.contract.charges import Charge
-from collector.contract.money import Money, apportioned, rounded
+from collector.contract.money import Money, apportioned, decimal_text, rounded
 from collector.contract.tariffs import NS_PER_HOUR
 
 from .allocation import CONVENTION_VERSION, OWN_LINES, Allocated, Origin, Share, allocate, conventions
@@ -128,8 +128,7 @@ def details(ratio_units: int, share: Share) -> str:
 
 
 def _decimal(units: int, digits: int) -> str:
-    whole, rest = divmod(units, 10**digits)
-    return f"{whole}.{rest:0{digits}d}".rstrip("0").rstrip(".")
+    return decimal_text(units, digits).rstrip("0").rstrip(".")
 
 
 def _insert(con: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Sequence[Any]]) -> None:

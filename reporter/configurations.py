@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple, cast
 
+from collector.contract.matching import Machine
 from collector.contract.peaks import Peak
 from collector.contract.protocol import LockedTrial
 from collector.contract.records.base import Role, Stage
@@ -13,7 +14,6 @@ from collector.contract.records.passes import MemoryScope
 
 from .book import Book
 from .dossier import Row
-from .packages import Machine
 from .paired_statistics import Pairs
 from .readings import Reload, TimeReading, pairs_of, reload_of, times_of
 

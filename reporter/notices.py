@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from collector.contract.matching import Mismatch
+
 from .batch_tables import batch_notices
 from .book import ref
 from .case import Case
@@ -14,7 +16,6 @@ from .feasibility import is_impossible
 from .load import Store
 from .look_notices import look_notices
 from .offered import Offered
-from .packages import Mismatch
 from .rejudged_notices import rejudged_notices
 from .requirement_tables import peak_figures
 from .selection import Standing
@@ -213,7 +214,7 @@ def _offers(case: Case) -> Iterator[Sentence]:
         yield sentence("notice_example_prices", offers=", ".join(examples))
     as_of = "~" + case.campaign.as_of.isoformat()
     for offer in case.campaign.offers:
-        if offer.id in used and not offer.retrieved <= case.campaign.as_of <= offer.valid_until:
+        if offer.id in used and not offer.holds_on(case.campaign.as_of):
             first, last = "~" + offer.retrieved.isoformat(), "~" + offer.valid_until.isoformat()
             yield sentence("notice_expired", offer=offer.id, first=first, last=last, as_of=as_of)
     for standing in case.selection.standings:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from collector.contract.campaign import Campaign
+from collector.contract.matching import Mismatch
 from collector.contract.tariffs import Tariff
 from collector.contract.unit_prices import per_card
 
@@ -15,7 +16,6 @@ from .dossier import Row, Sentence
 from .exchange import campaign_currency
 from .offer_figures import offer_inputs
 from .offered import Offered
-from .packages import Mismatch
 from .quotes import quote_checks
 from .selection import Standing
 from .wording import sentence
@@ -24,11 +24,11 @@ from .wording import sentence
 def offer_labels(standing: Standing, offered: Offered, campaign: Campaign) -> dict[str, str]:
     """Return what identifies one offer for one candidate, and whether it holds on the campaign's date."""
     offer = offered.offer
-    is_valid = offer.retrieved <= campaign.as_of <= offer.valid_until
     return {
         "candidate": standing.label, "offer": offer.id, "provider": offer.provider,
         "pricing_class": offer.pricing_class, "source": offer.source, "retrieved": offer.retrieved.isoformat(),
-        "valid_until": offer.valid_until.isoformat(), "basis": offer.basis, "is_valid": "yes" if is_valid else "no",
+        "valid_until": offer.valid_until.isoformat(), "basis": offer.basis,
+        "is_valid": "yes" if offer.holds_on(campaign.as_of) else "no",
         "blocked": offered.blocked or "", "currency": offer.currency,
     }  # fmt: skip
 

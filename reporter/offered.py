@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from collector.contract.campaign import Campaign, Candidate
+from collector.contract.matching import Machine, Mismatch, offer_mismatch
 from collector.contract.offers import Offer
 
 from .exchange import campaign_currency, rate_of
-from .packages import Machine, Mismatch, Need, Package, offer_mismatch, packages_of
+from .packages import Need, Package, packages_of
 from .quotes import has_wrong_arithmetic
 
 OfferBlocked = Literal["mismatch", "no_price", "incomplete", "arithmetic", "expired", "no_rate"]
@@ -56,7 +57,7 @@ def _blocked(offer: Offer, packages: list[Package], campaign: Campaign) -> Offer
         return "incomplete"
     if has_wrong_arithmetic(offer):
         return "arithmetic"
-    if not offer.retrieved <= campaign.as_of <= offer.valid_until:
+    if not offer.holds_on(campaign.as_of):
         return "expired"
     has_rate = offer.currency == campaign_currency(campaign) or rate_of(campaign, offer.currency) is not None
     return None if has_rate else "no_rate"

@@ -8,9 +8,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from collector.contract.campaign import Calendar, Campaign
-from collector.contract.matching import Machine as Machine
-from collector.contract.matching import Mismatch as Mismatch
-from collector.contract.matching import offer_mismatch as offer_mismatch
 from collector.contract.money import Money, Taxed, exact
 from collector.contract.offers import Offer
 from collector.contract.tariffs import NS_PER_HOUR, Line, Tariff, bill, tariffs_of, taxed
@@ -128,7 +125,7 @@ def packages_of(
     offer: Offer, needed_ns: Fraction, *, as_of: dt.date, used_cards: int = 1, campaign: Campaign | None = None
 ) -> list[Package]:
     """Return what the need costs under each tariff of the offer, the shortest package first and by the hour last."""
-    is_valid = offer.retrieved <= as_of <= offer.valid_until
+    is_valid = offer.holds_on(as_of)
     return [_package(tariff, needed_ns, campaign, is_valid=is_valid) for tariff in tariffs_of(offer, used_cards)]
 
 

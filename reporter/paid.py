@@ -12,6 +12,7 @@ from .allocation_tables import put_charges
 from .allocation_usage import accounts
 from .book import Book
 from .selection import Standing
+from .tables import file_digests
 from .utilisation_tables import put_usage, put_utilisation
 
 
@@ -22,11 +23,6 @@ def put_paid(
     found = accounts(con, standings, campaign) if campaign is not None else None
     if found is None:
         return
-    digests: dict[str, list[str]] = {}
-    for run_id, digest in con.execute(
-        "select run_id, coalesce(head_digest, sha256) from run_files where run_id is not null order by all"
-    ).fetchall():
-        digests.setdefault(run_id, []).append(digest)
-    put_usage(book, found, digests)
+    put_usage(book, found, file_digests(con))
     put_charges(book, found)
     put_utilisation(book, found)

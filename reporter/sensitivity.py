@@ -7,14 +7,13 @@ the recommended configuration are followed; who would be recommended instead is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from fractions import Fraction
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
 from collector.contract.campaign import Campaign, Duration
-from collector.contract.money import Money, exact, minor_digits, rounded
+from collector.contract.money import Money, decimal_text, exact, minor_digits, rounded
 from collector.contract.offers import Offer
 from collector.contract.protocol import Gates
 
@@ -213,7 +212,7 @@ def _repriced(offer: Offer, factor: Fraction) -> Offer:
     def scaled(text: str | None, *, digits: int = minor_digits(offer.currency)) -> str | None:
         if text is None:
             return None
-        return _decimal(Fraction(max(0, rounded(exact(text) * factor * 10**digits)), 10**digits), digits)
+        return decimal_text(max(0, rounded(exact(text) * factor * 10**digits)), digits)
 
     return msgspec.structs.replace(
         offer,
@@ -229,16 +228,11 @@ def _repriced(offer: Offer, factor: Fraction) -> Offer:
     )
 
 
-def _decimal(value: Fraction, digits: int) -> str:
-    whole, rest = divmod(value.numerator * 10**digits // value.denominator, 10**digits)
-    return f"{whole}.{rest:0{digits}d}" if digits else str(whole)
-
-
 def _acceptance(inputs: Inputs, winner: Standing, points: Fraction) -> Inputs:
     """The documents accepted of the recommended one, and of each of its subsets, by whole documents."""
 
     def moved(accepted: int, documents: int) -> int:
-        return min(documents, max(0, accepted + _whole(points * documents / 100)))
+        return min(documents, max(0, accepted + int(points * documents / 100)))
 
     def changed(one: Configuration) -> Configuration:
         if one.key != winner.key or one.accepted is None:
@@ -250,11 +244,6 @@ def _acceptance(inputs: Inputs, winner: Standing, points: Fraction) -> Inputs:
         )
 
     return _with_configurations(inputs, changed)
-
-
-def _whole(value: Fraction) -> int:
-    """Return the whole part, towards zero."""
-    return value.numerator // value.denominator if value >= 0 else -((-value).numerator // value.denominator)
 
 
 def _moved_pairs(pairs: Pairs, count: int) -> Pairs:
@@ -294,7 +283,8 @@ def _restarts(inputs: Inputs, winner: Standing, hours: Fraction) -> Inputs:
     known = calendar.restarts
     base = exact(known.hours) if known is not None else Fraction(0)
     wanted = max(Fraction(0), base + hours)
-    text = format(Decimal(wanted.numerator) / Decimal(wanted.denominator), "f")[:20]
+    digits = MOST_DECIMALS + 2  # a quarter of a range has two decimals more
+    text = decimal_text(int(wanted * 10**digits), digits)
     duration = (
         msgspec.structs.replace(known, hours=text)
         if known is not None

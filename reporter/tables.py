@@ -46,7 +46,7 @@ class TableMaker:
     def __init__(self, con: duckdb.DuckDBPyConnection, figures: dict[str, Figure]) -> None:
         self._con = con
         self._figures = figures
-        self._digests = _file_digests(con)
+        self._digests = file_digests(con)
         self._configurations = _configuration_labels(con)
         self._runs = dict(con.execute("select run_number, run_id from run_numbers").fetchall())
 
@@ -163,7 +163,7 @@ def _interval(column: FigureColumn, row: Mapping[str, Any]) -> Interval | None:
     )
 
 
-def _file_digests(con: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+def file_digests(con: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
     """Return run_id -> head digest of its file where sealed, else the digest of its bytes."""
     digests: dict[str, list[str]] = {}
     for run_id, digest in con.execute(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from collector.contract.charges import Rental
+from collector.contract.matching import Machine
 from collector.contract.money import Money, minor_digits, rounded
 from collector.contract.times import utc_stamp
 
@@ -26,7 +27,7 @@ from .book import Book, hours, ref, row
 from .dossier import Figure, Row, Sentence, Unit
 from .figures import weakest
 from .offered import Offered
-from .packages import Machine, cheapest, packages_of
+from .packages import cheapest, packages_of
 from .tables import MAX_SOURCES
 from .wording import sentence
 

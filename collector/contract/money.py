@@ -65,6 +65,13 @@ def exact(text: str) -> Fraction:
     return -value if sign else value
 
 
+def decimal_text(units: int, digits: int) -> str:
+    """Return `units` of the last of so many decimals as the exact decimal that `exact` reads, all decimals written."""
+    sign = "-" if units < 0 else ""
+    whole, rest = divmod(abs(units), 10**digits)
+    return f"{sign}{whole}.{rest:0{digits}d}" if digits else f"{sign}{whole}"
+
+
 def percent_rate(text: str) -> Fraction:
     """Return a percentage written as an exact decimal as a rate: "19" is 19/100."""
     return exact(text) / 100
@@ -109,10 +116,7 @@ class Money:
 
     def decimal(self) -> str:
         """Return the amount as `parse` reads it, with all decimals of the currency."""
-        digits = minor_digits(self._currency)
-        sign = "-" if self._minor_units < 0 else ""
-        whole, rest = divmod(abs(self._minor_units), 10**digits)
-        return f"{sign}{whole}.{rest:0{digits}d}" if digits else f"{sign}{whole}"
+        return decimal_text(self._minor_units, minor_digits(self._currency))
 
     def times(self, count: int) -> Money:
         """Return `count` times the amount; exact."""

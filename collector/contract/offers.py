@@ -93,6 +93,10 @@ class Offer(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     retrieved: dt.date
     valid_until: dt.date
 
+    def holds_on(self, day: dt.date) -> bool:
+        """Return whether the offer is valid on a day: from when it was retrieved to its last day."""
+        return self.retrieved <= day <= self.valid_until
+
 
 class ExchangeRate(Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One unit of `currency` is `rate` units of the campaign's currency, on that day, by that source."""

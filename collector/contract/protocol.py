@@ -136,6 +136,11 @@ class Generation(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stop_after: list[StopText] = []
     """An answer ends after the first of these texts, which stays in it; the end token and the limit hold as well."""
 
+    def context_limit(self, own_tokens: int | None) -> int | None:
+        """Return the context that holds: the lower of the model's own and the protocol's; null without either."""
+        known = (own_tokens, self.context_limit_tokens)
+        return min((limit for limit in known if limit is not None), default=None)
+
 
 class SubsetGate(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """At least this share of a subset's documents is accepted."""

@@ -95,15 +95,14 @@ class Answering:
 
     def _too_long(self, prompt: EncodedPrompt) -> Answer | None:
         generation = self._setup.generation
-        known = (self._encoder.context_limit_tokens(), generation.context_limit_tokens)
-        limits = [limit for limit in known if limit is not None]
-        if not limits or len(prompt.token_ids) + generation.max_new_tokens <= min(limits):
+        limit = generation.context_limit(self._encoder.context_limit_tokens())
+        if limit is None or len(prompt.token_ids) + generation.max_new_tokens <= limit:
             return None
         return Answer(
             prompt=prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="token_ids",
             finish_reason="not_started", request_outcome="too_long", failure_cause="too_long",
             failure_message=f"{len(prompt.token_ids)} prompt tokens + {generation.max_new_tokens} output tokens "
-            f"exceed the context of {min(limits)} tokens",
+            f"exceed the context of {limit} tokens",
         )  # fmt: skip
 
     def _failed(

@@ -121,15 +121,14 @@ class EmbeddingEngine:
         )  # fmt: skip
 
     def _too_long(self, prompt: EncodedPrompt) -> Answer | None:
-        known = (self._loaded()[0].encoder.context_limit_tokens(), self._setup.generation.context_limit_tokens)
-        limits = [limit for limit in known if limit is not None]
+        limit = self._setup.generation.context_limit(self._loaded()[0].encoder.context_limit_tokens())
         name, tokens = longest_text(prompt)
-        if not limits or tokens <= min(limits):
+        if limit is None or tokens <= limit:
             return None
         return Answer(
             prompt=prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="token_ids",
             finish_reason="not_started", request_outcome="too_long", failure_cause="too_long",
-            failure_message=f"{name} has {tokens} tokens, which exceed the {min(limits)} that the model embeds at once",
+            failure_message=f"{name} has {tokens} tokens, which exceed the {limit} that the model embeds at once",
         )  # fmt: skip
 
     def _pad_of(self, loaded: Loaded) -> PadToken:

@@ -54,8 +54,7 @@ class ScriptedRows:
         return limit is None or longest_text(prompt).tokens + output <= limit
 
     def _context_tokens(self) -> int | None:
-        known = (self._script.context_limit_tokens, self._setup.generation.context_limit_tokens)
-        return min((limit for limit in known if limit), default=None)
+        return self._setup.generation.context_limit(self._script.context_limit_tokens)
 
     def too_long(self, prompt: EncodedPrompt) -> Answer:
         """Return the answer of a prompt that does not fit."""

@@ -11,6 +11,7 @@ import pytest
 
 from collector.contract.campaign_file import read_campaign
 from collector.contract.errors import Refused
+from collector.contract.matching import Machine
 from collector.contract.protocol import Gates, SubsetGate
 from reporter import figures
 from reporter.assemble import build_dossier
@@ -19,7 +20,6 @@ from reporter.book import Book
 from reporter.configurations import Configuration, configurations
 from reporter.dossier import Figure
 from reporter.load import open_records
-from reporter.packages import Machine
 
 Kit = Any
 GPU = "Example GPU 24 GB"

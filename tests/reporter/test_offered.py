@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from collector.contract.campaign import Calendar, Campaign, Candidate, Objective
+from collector.contract.matching import Machine
 from collector.contract.offers import ExchangeRate, Fee, Offer, QuoteLine
 from collector.contract.tariffs import NS_PER_HOUR
 from reporter.offered import Offered, offered
-from reporter.packages import Machine, Need, calendar_need, cheapest
+from reporter.packages import Need, calendar_need, cheapest
 from reporter.quotes import quote_checks
 
 AS_OF = dt.date(2026, 11, 30)

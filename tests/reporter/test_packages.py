@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.contract import matching
 from collector.contract.campaign import Calendar, Duration
 from collector.contract.money import Money, MoneyError
 from collector.contract.offers import Offer
@@ -137,7 +138,7 @@ def test_the_cheapest_is_by_net_price_and_never_across_currencies() -> None:
     assert pk.cheapest([]) is None
 
 
-MACHINE = pk.Machine("NVIDIA L40S", 1, 46_068 * 2**20, None)
+MACHINE = matching.Machine("NVIDIA L40S", 1, 46_068 * 2**20, None)
 
 
 @pytest.mark.parametrize(
@@ -154,12 +155,12 @@ MACHINE = pk.Machine("NVIDIA L40S", 1, 46_068 * 2**20, None)
     ],
 )
 def test_g01_an_offer_for_another_machine_is_told_apart(changes: dict[str, Any], reason: str | None) -> None:
-    mismatch = pk.offer_mismatch(offer(**changes), MACHINE)
+    mismatch = matching.offer_mismatch(offer(**changes), MACHINE)
     assert (mismatch.reason if mismatch else None) == reason
 
 
 def test_an_offer_that_names_memory_needs_a_machine_whose_memory_was_detected() -> None:
-    mismatch = pk.offer_mismatch(offer(device_memory_gib="48"), MACHINE._replace(memory_bytes=None))
+    mismatch = matching.offer_mismatch(offer(device_memory_gib="48"), MACHINE._replace(memory_bytes=None))
     assert mismatch == ("memory", "48", "not detected")
 
 
