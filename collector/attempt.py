@@ -177,7 +177,8 @@ class Attempt:
             case Recorded(record=record, texts=texts):
                 self._texts(texts)
                 self._around.journal.append(record)
-                self._warmups += isinstance(record, Request)
+                self._warmups += isinstance(record, Request) and record.phase == "warmup"
+                self._tries += isinstance(record, Request) and record.phase == "measure"
             case Answered(record=Request() as request, answer_text=answer_text, texts=texts):
                 self._texts(texts)
                 self._around.journal.append(request)

@@ -19,7 +19,7 @@ from collector.contract.errors import DossierError
 from collector.contract.protocol import Lock, Model
 from collector.contract.records import Decision
 from collector.environment import Detected
-from collector.plan import Chosen, stage_documents
+from collector.plan import Chosen, plans_own, stage_documents
 from collector.run_files import looks, resumable
 
 CHOICE_FORMAT = 1
@@ -134,7 +134,10 @@ def prepare_look(choice: Choice, lock: Lock, detected: Detected, out_dir: Path, 
     earlier = [run_id for run_id, path in before.items() if open_run is None or path.name < open_run.name]
     number = len(earlier) + 1
     return Look(
-        number, earlier, [Chosen(choice.chosen.variant, choice.chosen.batch)], _opening(choice, number, earlier)
+        number,
+        earlier,
+        [Chosen(choice.chosen.variant, choice.chosen.batch, choice.chosen.concurrency)],
+        _opening(choice, number, earlier),
     )
 
 
@@ -186,10 +189,9 @@ def _same_trial(choice: Choice, lock: Lock) -> None:
             next_step="confirm under the lock of the chosen model",
         )
     plan = lock.plan.plan
-    known = [Chosen(variant.name) for variant in lock.plan.variants]
-    known += [Chosen(plan.reference, batch) for batch in plan.batches]
-    if Chosen(chosen.variant, chosen.batch) not in known or chosen.concurrency != 1:
-        listed = ", ".join(f"{c.variant} with batch {c.batch}" for c in known)
+    known = [Chosen(plan.reference), *(each for each in plans_own(lock) if each.rate_per_s is None)]
+    if Chosen(chosen.variant, chosen.batch, chosen.concurrency) not in known:
+        listed = ", ".join(f"{c.variant} with batch {c.batch} and concurrency {c.concurrency}" for c in known)
         raise DossierError(
             f"{choice.path} chooses {chosen.variant} with batch {chosen.batch} and concurrency {chosen.concurrency}; "
             f"the plan has: {listed}",

@@ -97,7 +97,7 @@ def _measured_in(path: Path, plan_id: str) -> tuple[dict[Chosen, Cost], int]:
             case Header() as header if header.plan_id != plan_id or header.source_head_digest is not None:
                 return {}, 0
             case PassBegin() as begin:
-                begun[begin.pass_id] = Chosen(begin.variant_name, begin.batch)
+                begun[begin.pass_id] = Chosen(begin.variant_name, begin.batch, begin.concurrency, begin.rate_per_s)
             case Request() as request:
                 count += 1
                 if request.phase == "measure" and request.request_outcome == "completed":
@@ -150,16 +150,18 @@ def estimated(
 
 
 def _estimate(planned: PlannedPass, costs: Mapping[Chosen, Cost], lock: Lock, stage: Stage) -> PassEstimate:
-    batch, documents = planned.key.batch, len(planned.document_order)
-    checks = 2 * len(check_documents(lock, stage)) if batch > 1 else 0
-    requests = documents + len(warmup_documents(lock, stage, batch=batch)) + checks
-    own, alone = costs.get(Chosen(planned.variant.name, batch)), costs.get(Chosen(planned.variant.name))
+    load, documents = planned.load, len(planned.document_order)
+    checks = 2 * len(check_documents(lock, stage)) if load.batch > 1 else 0
+    warmups = len(warmup_documents(lock, stage, load=load))
+    requests = documents + warmups + checks
+    chosen = Chosen(planned.variant.name, load.batch, load.concurrency, load.rate_per_s)
+    own, alone = costs.get(chosen), costs.get(Chosen(planned.variant.name))
     cost = own or alone
     if cost is None:
         return PassEstimate(planned, requests, None, "unknown")
     if cost.per_document is None:
         return PassEstimate(planned, 0, Span(*[Fraction(cost.once_ns)] * 3), "failed" if cost.cause else "unknown")
-    more = 0 if own else checks + max(0, batch - lock.plan.plan.warmup_requests)
+    more = 0 if own else checks + max(0, warmups - lock.plan.plan.warmup_requests)
     once = Span(*[Fraction(cost.once_ns)] * 3)
     span = once.plus(cost.per_document.times(documents + more))
     return PassEstimate(planned, requests, span, "measured" if own else "one_at_a_time")

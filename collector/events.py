@@ -9,13 +9,13 @@ import msgspec
 from collector.contract.records import ENVELOPE, AnyRecord
 from collector.contract.records.base import FailureCause, Phase
 from collector.contract.texts import Text
-from collector.engines.base import EngineSetup, Prompt
+from collector.engines.base import ONE_AT_A_TIME, EngineSetup, Load, Prompt
 
 
 class PassJob(msgspec.Struct, frozen=True, kw_only=True):
     """All a worker needs for one pass. The prompts come in the pass's document order.
 
-    batch: how many requests run at a time. check: what is answered alone and together before measuring; empty for
+    load: how requests are put to the engine. check: what is answered alone and together before measuring; empty for
     requests one at a time. reload: what is asked again of an artefact that was loaded again; such a job does nothing
     else, and `pass_id` is the pass whose answers it asks for again.
     """
@@ -24,7 +24,7 @@ class PassJob(msgspec.Struct, frozen=True, kw_only=True):
     variant_id: str
     setup: EngineSetup
     salt_hex: str
-    batch: int = 1
+    load: Load = ONE_AT_A_TIME
     warmup: list[Prompt]
     check: list[Prompt] = []
     measure: list[Prompt]

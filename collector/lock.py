@@ -17,6 +17,7 @@ from collector.contract.protocol import (
     LockedPlan,
     LockedScorer,
     LockedTrial,
+    ServerChoice,
     Task,
     as_json,
     documents_digest,
@@ -74,12 +75,25 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
     )
     plan = LockedPlan(
         model=msgspec.structs.replace(protocol.model, id=protocol.model.portable_id),
-        engine=msgspec.structs.replace(protocol.engine, script=script and portable(script)),
+        engine=msgspec.structs.replace(
+            protocol.engine,
+            script=script and portable(script),
+            server=protocol.engine.server and _locked_server(protocol.engine.server),
+        ),
         engine_script_sha256=_script_digest(loaded),
+        servers=[_locked_server(server) for server in protocol.servers],
         variants=protocol.variants,
         plan=protocol.plan,
     )
     return Content(trial, plan, documents)
+
+
+def _locked_server(server: ServerChoice) -> ServerChoice:
+    """A server without the folders of this machine: of each path its last name."""
+    return msgspec.structs.replace(
+        server, start=[portable(part) for part in server.start],
+        environment={name: portable(value) for name, value in server.environment.items()},
+    )  # fmt: skip
 
 
 def _examples_hmac(task: Task, salt: bytes) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -13,7 +13,8 @@ from collector.contract.digests import short_id
 from collector.contract.errors import DossierError
 from collector.contract.protocol import Lock, Model, PlanChoice, VariantChoice, as_json
 from collector.contract.records.base import CacheKind, Role, Stage
-from collector.contract.records.passes import Factor, PassPurpose
+from collector.contract.records.passes import CacheState, Factor, LoopKind, PassPurpose
+from collector.engines.base import ONE_AT_A_TIME, Load
 
 ROLE_OF_STAGE: dict[Stage, Role] = {"pilot": "development", "validation": "validation", "test": "test"}
 CHECKED = 8
@@ -21,10 +22,20 @@ CHECKED = 8
 
 
 class Chosen(NamedTuple):
-    """A configuration as people name it: a variant of the protocol and how many requests run at a time."""
+    """A configuration as people name it: a variant of the protocol and how requests are put to it.
+
+    batch: rows of a static batch; concurrency: requests submitted at a time; rate_per_s: arrivals of an open loop.
+    """
 
     variant: str
     batch: int = 1
+    concurrency: int = 1
+    rate_per_s: float | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """True for one request at a time."""
+        return self.batch == self.concurrency == 1 and self.rate_per_s is None
 
 
 class PassKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +53,7 @@ class PassKey(msgspec.Struct, frozen=True, kw_only=True):
     batch: int
     concurrency: int
     rate_per_s: float | None
+    arrivals: LoopKind = "closed"
     context_tokens: int | None
     cache_kind: CacheKind
     output_limit_tokens: int
@@ -49,7 +61,10 @@ class PassKey(msgspec.Struct, frozen=True, kw_only=True):
 
     def pass_id(self, attempt: int) -> str:
         """Return the id of one attempt: the digest of the key and the attempt."""
-        return short_id({**msgspec.to_builtins(self), "attempt": attempt})
+        fields = msgspec.to_builtins(self)
+        if self.arrivals == "closed":  # ids of before there were open loops
+            del fields["arrivals"]
+        return short_id({**fields, "attempt": attempt})
 
 
 class PlannedPass(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,19 +76,30 @@ class PlannedPass(msgspec.Struct, frozen=True, kw_only=True):
     series: str
     factor: Factor
     document_order: list[str]
+    load: Load = ONE_AT_A_TIME
+    cache_state: CacheState | None = None
 
     def label(self, attempt: int) -> str:
         """Return `<variant>/<repetition>/<attempt>`: how people and scripts address the attempt.
 
-        With batches `<variant>~b<batch>/<repetition>/<attempt>`.
+        After the variant stands `~b<batch>`, `~c<concurrency>` or `~r<rate>` where one of them has grown.
         """
-        batch = f"~b{self.key.batch}" if self.key.batch > 1 else ""
-        return f"{self.variant.name}{batch}/{self.key.repetition}/{attempt}"
+        load = self.load
+        if load.rate_per_s is not None:
+            grown = f"~r{load.rate_per_s:g}"
+        elif load.concurrency > 1:
+            grown = f"~c{load.concurrency}"
+        else:
+            grown = f"~b{load.batch}" if load.batch > 1 else ""
+        return f"{self.variant.name}{grown}/{self.key.repetition}/{attempt}"
 
 
 def variant_id(model: Model, variant: VariantChoice) -> str:
     """Return the digest of what is requested: model and variant, known before anything is loaded."""
-    return short_id({"model": as_json(model), "variant": as_json(variant)})
+    wanted = msgspec.to_builtins(variant)
+    if variant.server is None:  # ids of before there were servers
+        del wanted["server"]
+    return short_id({"model": as_json(model), "variant": wanted})
 
 
 def factor_between(reference: VariantChoice, variant: VariantChoice) -> Factor:
@@ -81,8 +107,9 @@ def factor_between(reference: VariantChoice, variant: VariantChoice) -> Factor:
 
     Without a quantization method, weights are stored and computed in the dtype: a difference in it counts as weights.
     At one method, the method says what is stored and the dtype what is computed in. Where both differ, it is several.
+    Another server is another engine, or the same one started in another way.
     """
-    differing: list[Factor] = []
+    differing: list[Factor] = ["engine"] if reference.server != variant.server else []
     is_plain = reference.quantization == variant.quantization == "none"
     has_other_dtype = reference.dtype != variant.dtype
     if reference.quantization != variant.quantization or (is_plain and has_other_dtype):
@@ -114,8 +141,10 @@ def stage_documents(lock: Lock, stage: Stage) -> list[str]:
     return [document.document_id for document in lock.documents if document.role == role]
 
 
-def warmup_documents(lock: Lock, stage: Stage, *, batch: int = 1) -> list[str]:
+def warmup_documents(lock: Lock, stage: Stage, *, load: Load = ONE_AT_A_TIME) -> list[str]:
     """Return the documents of the warm-up requests, as many as the plan wants, and at least one whole batch.
+
+    A closed loop warms up at its own concurrency, with one request at least for each that is submitted at a time.
 
     Development documents come first, so that no measured document was seen before its turn; where they are too few the
     stage's own follow, and where those are too few all are taken again.
@@ -124,8 +153,8 @@ def warmup_documents(lock: Lock, stage: Stage, *, batch: int = 1) -> list[str]:
     own = stage_documents(lock, stage)
     pool = development + [document_id for document_id in own if document_id not in set(development)]
     wanted = lock.plan.plan.warmup_requests
-    if wanted and batch > 1:
-        wanted = max(wanted, batch)
+    if wanted:
+        wanted = max(wanted, load.batch, load.concurrency if load.arrivals == "closed" else 1)
     return [pool[index % len(pool)] for index in range(wanted)] if pool else []
 
 
@@ -176,38 +205,41 @@ def plan_passes(
     documents = stage_documents(lock, stage)
     reference = variants[choice.reference]
 
-    def planned(
-        variant: VariantChoice, batch: int, *, repetition: int, purpose: PassPurpose, series: str, factor: Factor
-    ) -> PlannedPass:
+    def planned(chosen: Chosen, *, repetition: int, purpose: PassPurpose, series: str, factor: Factor) -> PlannedPass:
+        variant = _chosen_variant(variants, chosen)
+        server = lock.plan.engine_of(variant).server
+        load = load_of(chosen, choice, repetition=repetition)
         key = PassKey(
             protocol_id=lock.protocol_id, stage=stage, environment_id=environment_id,
-            engine_id=engine_ids[variant.name], variant_id=variant_id(lock.plan.model, variant), batch=batch,
-            concurrency=1, rate_per_s=None, context_tokens=None, cache_kind=variant.cache,
+            engine_id=engine_ids[variant.name], variant_id=variant_id(lock.plan.model, variant), batch=load.batch,
+            concurrency=load.concurrency, rate_per_s=load.rate_per_s, arrivals=load.arrivals, context_tokens=None,
+            cache_kind="engine" if server else variant.cache,
             output_limit_tokens=lock.trial.generation.max_new_tokens, repetition=repetition,
         )  # fmt: skip
         order = document_order(documents, seed=choice.order_seed, repetition=repetition)
         return PlannedPass(
-            key=key, variant=variant, purpose=purpose, series=series, factor=factor, document_order=order
-        )
+            key=key, variant=variant, purpose=purpose, series=series, factor=factor, document_order=order, load=load,
+            cache_state=server.cache_state if server else None,
+        )  # fmt: skip
 
     runs = choice.reference_runs if reference_runs is None else reference_runs
     passes = [
         planned(
-            reference, 1, repetition=run, series="reference", purpose="reference" if run == 1 else "reference_repeat",
-            factor="none" if run == 1 else "order",
+            Chosen(choice.reference), repetition=run, series="reference",
+            purpose="reference" if run == 1 else "reference_repeat", factor="none" if run == 1 else "order",
         )
         for run in range(1, runs + 1)
     ]  # fmt: skip
-    wanted = _plans_own(choice, variants) if configurations is None else configurations
+    wanted = plans_own(lock) if configurations is None else configurations
     rounds = choice.repetitions if repetitions is None else repetitions
     for chosen, repetition in _in_rounds(wanted, choice.reference, rounds):
-        variant = _chosen_variant(variants, chosen)
-        factor = _factor(reference, variant, chosen.batch)
-        first: PassPurpose = "series" if factor == "batch" else "variant"
+        factor = _factor(reference, _chosen_variant(variants, chosen), chosen)
+        grown = _grown(chosen)
+        # A server's series grows from that variant at 1, whatever the reference; a batch's is the reference's alone.
+        series = grown if grown in ("concurrency", "rate") else factor
+        first: PassPurpose = "series" if grown and series == grown else "variant"
         purpose = first if repetition == 1 else "repetition"
-        passes.append(
-            planned(variant, chosen.batch, repetition=repetition, purpose=purpose, series=factor, factor=factor)
-        )
+        passes.append(planned(chosen, repetition=repetition, purpose=purpose, series=series, factor=factor))
     return [
         step
         for step in passes
@@ -215,22 +247,48 @@ def plan_passes(
     ]
 
 
-def _plans_own(choice: PlanChoice, variants: Mapping[str, VariantChoice]) -> list[Chosen]:
-    others = [Chosen(name) for name in variants if name != choice.reference]
-    return others + [Chosen(choice.reference, batch) for batch in choice.batches]
+def plans_own(lock: Lock) -> list[Chosen]:
+    """Return the configurations of the plan in the order of the protocol, the reference one at a time left out."""
+    choice, servers = lock.plan.plan, [each.name for each in lock.plan.variants if lock.plan.engine_of(each).server]
+    is_continuous = lock.plan.engine.continuous is not None and choice.reference not in servers
+    concurrent = [choice.reference, *servers] if is_continuous else servers
+    return [
+        *(Chosen(variant.name) for variant in lock.plan.variants if variant.name != choice.reference),
+        *(Chosen(choice.reference, batch) for batch in choice.batches),
+        *(Chosen(name, concurrency=count) for name in concurrent for count in choice.concurrencies),
+        *(Chosen(name, 1, choice.in_flight_limit, rate) for name in servers for rate in choice.rates),
+    ]  # fmt: skip
+
+
+def load_of(chosen: Chosen, choice: PlanChoice, *, repetition: int) -> Load:
+    """Return how a configuration's requests are put to the engine; each repetition draws other arrivals."""
+    if chosen.rate_per_s is None:
+        return Load(batch=chosen.batch, concurrency=chosen.concurrency)
+    return Load(
+        concurrency=chosen.concurrency, rate_per_s=chosen.rate_per_s, arrivals=choice.arrivals,
+        seed=choice.order_seed * 1000 + repetition,
+    )  # fmt: skip
 
 
 def _in_rounds(wanted: Sequence[Chosen], reference: str, rounds: int) -> Iterator[tuple[Chosen, int]]:
-    """Yield (configuration, repetition): requests one at a time before batches, round by round, every second reversed.
+    """Yield (configuration, repetition): one at a time, batches, concurrencies, rates; every second round reversed.
 
     The reference one at a time is left out: it has run.
     """
-    one_at_a_time = [chosen for chosen in wanted if chosen.batch == 1 and chosen.variant != reference]
-    batched = [chosen for chosen in wanted if chosen.batch > 1]
-    for cells in (one_at_a_time, batched):
+    for series in ("", "batch", "concurrency", "rate"):
+        cells = [each for each in wanted if _grown(each) == series and each != Chosen(reference)]
         for repetition in range(1, rounds + 1):
             for chosen in cells if repetition % 2 else reversed(cells):
                 yield chosen, repetition
+
+
+def _grown(chosen: Chosen) -> Literal["", "batch", "concurrency", "rate"]:
+    """The factor that has grown in a configuration, beside its variant."""
+    if chosen.rate_per_s is not None:
+        return "rate"
+    if chosen.concurrency > 1:
+        return "concurrency"
+    return "batch" if chosen.batch > 1 else ""
 
 
 def _chosen_variant(variants: Mapping[str, VariantChoice], chosen: Chosen) -> VariantChoice:
@@ -239,8 +297,9 @@ def _chosen_variant(variants: Mapping[str, VariantChoice], chosen: Chosen) -> Va
     return variants[chosen.variant]
 
 
-def _factor(reference: VariantChoice, variant: VariantChoice, batch: int) -> Factor:
+def _factor(reference: VariantChoice, variant: VariantChoice, chosen: Chosen) -> Factor:
     factor = factor_between(reference, variant)
-    if batch == 1:
+    grown = _grown(chosen)
+    if not grown:
         return factor
-    return "batch" if factor == "none" else "several"
+    return grown if factor == "none" else "several"

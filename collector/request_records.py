@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from collector.contract.digests import text_hmac
 from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Request
 from collector.contract.records.base import MissingReason, Phase
-from collector.engines.base import Answer
+from collector.contract.records.requests import RequestOutcome
+from collector.engines.base import Answer, Wire
 from collector.events import Event, PassJob, Recorded, Text
 from collector.missing import explained
 from collector.worker_notes import storable
@@ -34,8 +35,9 @@ class RequestRecords:
 
     def request(self, answer: Answer, phase: Phase, *, try_index: int, batch_number: int) -> tuple[Request, list[Text]]:
         """Return the request's record, and the texts that it cites."""
-        prompt = answer.prompt
-        tokens = ",".join(map(str, prompt.token_ids))
+        prompt, wire = answer.prompt, answer.wire or Wire()
+        seen = wire.prompt_token_ids if wire.prompt_token_ids is not None else prompt.token_ids
+        tokens = ",".join(map(str, seen))
         texts = [
             self._text("prompt", storable(prompt.rendered), prompt.document_id),
             self._text("token_ids", tokens, prompt.document_id),
@@ -44,17 +46,30 @@ class RequestRecords:
         if answer.text is not None:
             texts.append(self._text("answer", storable(answer.text), prompt.document_id))
             answer_hmac = texts[-1].hmac
+        if wire.reasoning_text:
+            texts.append(self._text("reasoning", storable(wire.reasoning_text), prompt.document_id))
         record = Request(
-            pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, try_index=try_index, is_final=True,
-            batch_row=answer.batch_row, batch_number=batch_number, padding_tokens=answer.padding_tokens,
+            pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, try_index=try_index,
+            is_final=answer.is_final, batch_row=answer.batch_row, batch_number=batch_number,
+            padding_tokens=answer.padding_tokens,
             intended_ns=max(0, answer.intended_ns - self._origin_ns),
-            sent_ns=self._offset(answer.sent_ns), first_token_ns=self._offset(answer.first_token_ns),
+            sent_ns=self._offset(answer.sent_ns), connection_wait_ns=wire.connection_wait_ns,
+            headers_ns=self._offset(wire.headers_ns), first_chunk_ns=self._offset(wire.first_chunk_ns),
+            first_token_ns=self._offset(answer.first_token_ns), first_answer_ns=self._offset(wire.first_answer_ns),
             last_token_ns=self._offset(answer.last_token_ns), done_ns=self._offset(answer.done_ns),
-            prompt_tokens=len(prompt.token_ids), output_tokens=answer.output_tokens,
+            chunk_count=wire.chunk_count,
+            prompt_tokens=len(prompt.token_ids) if answer.wire is None else wire.prompt_tokens,
+            local_prompt_tokens=None if answer.wire is None else len(prompt.token_ids), nonce_tokens=wire.nonce_tokens,
+            output_tokens=answer.output_tokens, reasoning_tokens=wire.reasoning_tokens,
+            cached_tokens=wire.cached_tokens,
             token_count_source=answer.token_count_source, finish_reason=answer.finish_reason,
             request_outcome=answer.request_outcome, failure_cause=answer.failure_cause,
+            http_status=wire.http_status, engine_queue_ns=wire.engine_queue_ns,
+            engine_prefill_ns=wire.engine_prefill_ns, engine_decode_ns=wire.engine_decode_ns, gap_unit=answer.gap_unit,
             gap_counts=gap_counts(answer.gaps_ns), gap_max_ns=max(answer.gaps_ns, default=None),
-            prompt_hmac=texts[0].hmac, prompt_token_hmac=texts[1].hmac, start_token_count=prompt.start_token_count,
+            prompt_hmac=texts[0].hmac, prompt_token_hmac=texts[1].hmac,
+            prompt_evidence="token_ids" if answer.wire is None else wire.prompt_evidence,
+            start_token_count=prompt.start_token_count,
             answer_hmac=answer_hmac,
         )  # fmt: skip
         return explained(record, _reasons(answer)), texts
@@ -78,16 +93,30 @@ class RequestRecords:
         return None if stamp_ns is None else max(0, stamp_ns - self._origin_ns)
 
 
+_OF_A_SERVER = (
+    "connection_wait_ns", "headers_ns", "first_chunk_ns", "first_answer_ns", "chunk_count", "local_prompt_tokens",
+    "nonce_tokens", "http_status", "engine_queue_ns", "engine_prefill_ns", "engine_decode_ns",
+)  # fmt: skip
+
+
 def _reasons(answer: Answer) -> dict[str, MissingReason]:
     """Why a request's empty fields are empty."""
-    never: MissingReason = {"completed": "not_applicable", "too_long": "not_applicable", "failed": "failed"}[
-        answer.request_outcome
-    ]  # type: ignore[assignment]
+    outcomes: dict[RequestOutcome, MissingReason] = {
+        "completed": "not_applicable", "too_long": "not_applicable", "empty": "not_applicable", "failed": "failed",
+    }  # fmt: skip
+    never = outcomes[answer.request_outcome]
     stamps = ("sent_ns", "first_token_ns", "last_token_ns", "done_ns", "output_tokens", "gap_max_ns", "answer_hmac")
-    return {
+    reasons: dict[str, MissingReason] = {
         **dict.fromkeys(stamps, never),
         "first_chunk_ns": "not_applicable",
         "padding_tokens": "not_applicable",
         "reasoning_tokens": "not_exposed_by_engine",
         "cached_tokens": "not_exposed_by_engine",
     }
+    if answer.wire is None:  # what a client at a server measures is of no engine in process: `prompt_evidence` tells
+        return reasons
+    did_not_happen: MissingReason = "failed" if answer.request_outcome == "failed" else "not_exposed_by_engine"
+    reasons |= dict.fromkeys(_OF_A_SERVER, did_not_happen)
+    reasons |= dict.fromkeys(("first_answer_ns", "nonce_tokens", "steps_sha256"), "not_applicable")
+    reasons |= dict.fromkeys(("engine_queue_ns", "engine_prefill_ns", "engine_decode_ns"), "not_exposed_by_engine")
+    return reasons | {"prompt_tokens": did_not_happen, "output_tokens": did_not_happen}

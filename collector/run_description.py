@@ -41,11 +41,13 @@ def pass_begin(planned: PlannedPass, attempt: int, clock: Clock) -> PassBegin:
     """Return the line with which an attempt begins."""
     record = PassBegin(
         pass_id=planned.key.pass_id(attempt), attempt=attempt, variant_name=planned.variant.name,
+        arrival_seed=None if planned.load.arrivals == "closed" else planned.load.seed, cache_state=planned.cache_state,
         purpose=planned.purpose, series=planned.series, factor=planned.factor,
         document_order=planned.document_order, expected_document_count=len(planned.document_order),
         began_at=clock.utc(), **msgspec.structs.asdict(planned.key),
     )  # fmt: skip
-    return explained(record, {"rate_per_s": "not_applicable", "context_tokens": "not_applicable"})
+    optional = ("rate_per_s", "context_tokens", "arrival_seed", "cache_state")
+    return explained(record, dict.fromkeys(optional, "not_applicable"))
 
 
 def describe(

@@ -324,7 +324,7 @@ class Run:
         self._watcher.begin_pass(label=label, purpose="reload_check", documents=len(documents))
         job = PassJob(
             pass_id=planned.key.pass_id(attempt), variant_id=planned.key.variant_id,
-            setup=self._setup(planned.variant, label), salt_hex=self._frozen.salt.hex(), batch=planned.key.batch,
+            setup=self._setup(planned.variant, label), salt_hex=self._frozen.salt.hex(), load=planned.load,
             warmup=[], measure=[], reload=self._prompts(documents),
         )  # fmt: skip
         ending, found = Reload(job, around).check(judged)
@@ -359,8 +359,8 @@ class Run:
             variant_id=planned.key.variant_id,
             setup=self._setup(planned.variant, label),
             salt_hex=self._frozen.salt.hex(),
-            batch=planned.key.batch,
-            warmup=self._prompts(warmup_documents(self._lock, self._options.stage, batch=planned.key.batch)),
+            load=planned.load,
+            warmup=self._prompts(warmup_documents(self._lock, self._options.stage, load=planned.load)),
             check=self._prompts(check_documents(self._lock, self._options.stage)) if planned.key.batch > 1 else [],
             measure=self._prompts(planned.document_order),
         )
@@ -375,16 +375,18 @@ class Run:
     def _setup(self, variant: VariantChoice, label: str) -> EngineSetup:
         protocol = self._frozen.protocol  # the lock knows an absolute folder by its name alone
         return EngineSetup(
-            base_dir=str(self._frozen.base_dir.resolve()), model=protocol.model, engine=protocol.engine,
-            variant=variant, generation=self._lock.trial.generation, limits=self._lock.trial.limits,
+            base_dir=str(self._frozen.base_dir.resolve()), model=protocol.model,
+            engine=protocol.engine_of(variant), variant=variant,
+            generation=self._lock.trial.generation, limits=self._lock.trial.limits,
             device=self._device, pass_label=label,
         )  # fmt: skip
 
     def _engine(self, variant: VariantChoice) -> Engine:
-        found = engine_module(self._lock.plan.engine.name).identity(self._setup(variant, f"{variant.name}/1/1"))
+        choice = self._lock.plan.engine_of(variant)
+        found = engine_module(choice.name).identity(self._setup(variant, f"{variant.name}/1/1"))
         return Engine(
             engine_id=short_id(as_json(found)), engine_name=found.engine_name, engine_version=found.engine_version,
-            engine_flags=found.engine_flags, engine_evidence="verified",
+            engine_flags=found.engine_flags, engine_evidence="claimed" if choice.server else "verified",
         )  # fmt: skip
 
     def _stop_reason(self) -> str | None:

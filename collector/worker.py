@@ -35,7 +35,7 @@ from collector.clock import Clock, SystemClock
 from collector.contract.records import Reading, Request
 from collector.contract.records.base import ObservedAt, Phase
 from collector.decode_steps import DecodeSteps, row_steps
-from collector.engines.base import Answer, EncodedPrompt, Engine
+from collector.engines.base import ONE_AT_A_TIME, Answer, EncodedPrompt, Engine, Load
 from collector.events import (
     Answered,
     Event,
@@ -71,9 +71,9 @@ class JobRun:
         self._phase: Phase = "load"
         self._is_phase_open = False
         self._records = RequestRecords(job, origin_ns=0)
-        self._steps = DecodeSteps(batch=job.batch)
+        self._steps = DecodeSteps(batch=job.load.batch)
         self._batches_before = 0
-        self._tries: Counter[str] = Counter()
+        self._tries: Counter[tuple[Phase, str]] = Counter()
         self._engine: Engine | None = None
         self._has_reloaded = False
         self._prompts: list[EncodedPrompt] = []
@@ -85,6 +85,7 @@ class JobRun:
         with self._notes.listening():
             try:
                 yield from self._reload() if self._job.reload else self._whole_pass()
+                self._close_engine()
             except (Exception, SystemExit) as error:
                 failed = self._failed(error)
             # Outside the handler: the exception is gone, and with it the frames that may hold all the memory.
@@ -116,7 +117,7 @@ class JobRun:
             yield from self._load()
             stamps_ns.append(self._clock.monotonic_ns())
             self._has_reloaded = True
-            for answer in self._loaded.answers(self._loaded.encode(self._job.reload), "reload", self._job.batch):
+            for answer in self._loaded.answers(self._loaded.encode(self._job.reload), "reload", self._job.load):
                 record, texts = self._recorded(answer, "reload")
                 yield Recorded(record=record, texts=texts)
                 yield from self._records.failure(answer, "reload")
@@ -141,12 +142,13 @@ class JobRun:
         readings = self._meter.end(phase)
         yield PhaseEnded(phase=phase, duration_ns=duration_ns)
         yield from self._readings(readings)
+        yield from self._engine_records()
         yield from self._notes.take(self._job.pass_id, phase, self._salt)
 
     def _load(self) -> Iterator[Event]:
         self._engine = self._create()
         self._engine.load()
-        if self._job.batch > 1:
+        if self._job.load.batch > 1:
             self._engine.padding()  # what cannot be padded is refused before anything runs
         yield from ()
 
@@ -161,29 +163,29 @@ class JobRun:
         warmup = self._loaded.encode(self._job.warmup)
         self._prompts = self._loaded.encode(self._job.measure)
         if warmup:
-            yield from self._kept(warmup, self._job.batch, {})
-        if self._job.batch > 1 and self._job.check:
+            yield from self._kept(warmup, self._job.load, {})
+        if self._job.load.batch > 1 and self._job.check:
             yield from self._check_batch()
 
-    def _kept(self, prompts: list[EncodedPrompt], batch: int, found: dict[str, Answer]) -> Iterator[Event]:
+    def _kept(self, prompts: list[EncodedPrompt], load: Load, found: dict[str, Answer]) -> Iterator[Event]:
         """Answer prompts whose records are kept and never counted, and put the answers into `found`."""
         answered = 0
-        for answer in self._loaded.answers(prompts, "warmup", batch):
+        for answer in self._loaded.answers(prompts, "warmup", load):
             found[answer.prompt.document_id] = answer
             record, texts = self._recorded(answer, "warmup")
             yield Recorded(record=record, texts=texts)
             yield from self._records.failure(answer, "warmup")
             answered = answer.batch_number + 1
-        if batch > 1:
+        if load.batch > 1:
             self._batches_before += answered
 
     def _check_batch(self) -> Iterator[Event]:
         prompts = self._loaded.encode(self._job.check)
         alone: dict[str, Answer] = {}
         together: dict[str, Answer] = {}
-        yield from self._kept(prompts, 1, alone)
-        yield from self._kept(prompts, self._job.batch, together)
-        check = compared(alone, together, padding=self._loaded.padding(), batch=self._job.batch)
+        yield from self._kept(prompts, ONE_AT_A_TIME, alone)
+        yield from self._kept(prompts, self._job.load, together)
+        check = compared(alone, together, padding=self._loaded.padding(), batch=self._job.load.batch)
         yield Recorded(
             record=msgspec.structs.replace(check, pass_id=self._job.pass_id, variant_id=self._job.variant_id)
         )
@@ -203,10 +205,15 @@ class JobRun:
     def _measured(self) -> Iterator[Event]:
         due = {prompt.document_id for prompt in self._prompts}
         self._batches_before = 0
-        for answer in self._loaded.answers(self._prompts, "measure", self._job.batch):
+        for answer in self._loaded.answers(self._prompts, "measure", self._job.load):
             document_id = answer.prompt.document_id
             if document_id not in due:
                 raise RuntimeError(f"the engine answered {document_id!r}, which was answered already or never asked")
+            if not answer.is_final:
+                record, texts = self._recorded(answer, "measure")
+                yield Recorded(record=record, texts=texts)
+                yield from self._records.failure(answer, "measure")
+                continue
             due.remove(document_id)
             self._steps.take(answer)
             record, texts = self._recorded(answer, "measure")
@@ -218,8 +225,8 @@ class JobRun:
 
     def _recorded(self, answer: Answer, phase: Phase) -> tuple[Request, list[Text]]:
         document_id = answer.prompt.document_id
-        try_index = self._tries[document_id] if phase == "warmup" else 0
-        self._tries[document_id] += 1
+        try_index = self._tries[phase, document_id]
+        self._tries[phase, document_id] += 1
         return self._records.request(
             answer, phase, try_index=try_index, batch_number=self._batches_before + answer.batch_number
         )
@@ -238,7 +245,20 @@ class JobRun:
         if self._is_phase_open:
             with suppress(Exception):  # a device that just failed may refuse to be read
                 yield from self._readings(self._meter.end(self._phase))
+        with suppress(Exception):
+            yield from self._engine_records()
+            self._close_engine()
         yield from self._notes.take(self._job.pass_id, self._phase, self._salt)
+
+    def _engine_records(self) -> Iterator[Event]:
+        """What the engine itself has to say: of a server its claims, scrapes and the client's own measurement."""
+        for record in self._engine.records() if self._engine is not None else ():
+            yield Recorded(record=msgspec.structs.replace(record, pass_id=self._job.pass_id))
+
+    def _close_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
 
     def _readings(self, readings: list[Reading]) -> Iterator[Event]:
         for reading in readings:

@@ -17,6 +17,9 @@ TaskKind = Literal["extraction", "answers", "ranking"]
 Quantization = Literal["none", "torchao_int8", "bnb_int8", "bnb_nf4", "quanto_int8", "gguf"]
 AnswersBy = Literal["generation", "embedding"]
 DecideBy = Literal["rule", "interval"]
+ServerKind = Literal["vllm", "sglang", "llamacpp", "tgi", "transformers", "other"]
+Arrivals = Literal["poisson", "constant"]
+ColdBy = Literal["auto", "request", "nonce"]
 Percent = Annotated[
     str, Meta(pattern=r"^[0-9]{1,3}(\.[0-9]{1,4})?$", max_length=8, description="exact decimal, as a string")
 ]
@@ -184,10 +187,75 @@ class Model(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return portable(self.id)
 
 
+class ServerChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request engine behind HTTP: one that each pass starts and stops (`start`), or one that runs already (`url`).
+
+    Nothing secret stands here: keys and secret headers are read from environment variables that are named.
+    """
+
+    name: Label
+    kind: ServerKind = "other"
+    """What speaks the OpenAI interface: decides which metrics, timings and cache controls it has."""
+    start: list[Label] = []
+    """Command and arguments; {host}, {port}, {model} and {base_dir} are filled in. Needs --allow-commands."""
+    environment: dict[str, str] = {}
+    """Variables for the started server, in the clear; {base_dir} is filled in."""
+    url: Label | None = None
+    """Scheme, host, port and the path before /v1, e.g. https://gateway.example/llm."""
+    model: Label | None = None
+    """The model's name in requests; where not given, the only one that the server lists."""
+    endpoint: Literal["chat", "completions"] = "chat"
+    """completions sends the prompt's own token ids, where the kind takes them, else the rendered text."""
+    key_env: Label | None = None
+    """Environment variable that holds the API key."""
+    headers: dict[str, str] = {}
+    """Sent and recorded as they are."""
+    header_env: dict[str, str] = {}
+    """Header -> environment variable that holds its value."""
+    body: dict[str, str | int | float | bool] = {}
+    """Further fields of each request's JSON, as the server wants them."""
+    ready_path: Label | None = None
+    """What answers 200 when the server is ready; where not given, the kind's own."""
+    ready_s: Annotated[float, Meta(gt=0)] = 600.0
+    stop_s: Annotated[float, Meta(gt=0)] = 20.0
+    """From asking a started server to end, to killing it."""
+    connect_s: Annotated[float, Meta(gt=0)] = 10.0
+    first_token_s: Annotated[float, Meta(gt=0)] = 300.0
+    """From sending to the first generated content; the whole answer has limits.request_s."""
+    retries: Count = 0
+    """How often a request that brought no content is sent again after a lost connection, 429, 502, 503 or 504."""
+    retry_wait_s: Annotated[float, Meta(ge=0)] = 1.0
+    """Before the first such try, doubled for each further one; a Retry-After of the server is honoured."""
+    cache_state: Literal["cold", "warm"] = "cold"
+    """cold: no request may find its prompt in the server's cache; warm: what is found there is part of the trial."""
+    cold_by: ColdBy = "auto"
+    """request: the kind's own request field, which leaves the prompt as it is; nonce: an unlike first line in each
+    prompt, whose tokens are counted; auto: request where the kind has one, else nonce."""
+    reasoning_fields: list[Label] = msgspec.field(default_factory=lambda: ["reasoning_content", "reasoning"])
+    """Names under which a stream may carry the model's thinking."""
+    metrics_path: Label | None = None
+    """Prometheus metrics; where not given, the kind's own, or none."""
+    scrape_every_s: Annotated[float, Meta(gt=0)] = 5.0
+    has_chunk_capture: bool = False
+    """Writes the time of every chunk into the run's steps file."""
+
+
+class ContinuousChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """transformers' continuous batching: the pool of cache blocks, fixed beforehand. Prefix sharing is off."""
+
+    block_size: Annotated[int, Meta(ge=1)] = 32
+    num_blocks: Annotated[int, Meta(ge=1)]
+    max_batch_tokens: Annotated[int, Meta(ge=1)]
+
+
 class EngineChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which engine answers. `script` is the scripted engine's file, relative to the protocol."""
 
-    name: Literal["transformers", "scripted"]
+    name: Literal["transformers", "scripted", "openai"]
+    server: ServerChoice | None = None
+    """Only of the engine openai, which must have it."""
+    continuous: ContinuousChoice | None = None
+    """Only of the engine transformers: how it runs requests at a concurrency above 1."""
     answers_by: AnswersBy = "generation"
     """`embedding`: query and candidates become vectors (mean pooling) and are ranked by cosine; only for a ranking."""
     script: Label | None = None
@@ -206,6 +274,20 @@ class VariantChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     attention: Literal["sdpa", "eager", "flash_attention_2"] = "sdpa"
     cache: CacheKind = "dynamic"
     quantization: Quantization = "none"
+    server: Label | None = None
+    """Name of the [[server]] that answers for this variant instead of [engine]. dtype and quantization are then what
+    the server is started with, which only it can know."""
+
+
+def engine_of(engine: EngineChoice, servers: Sequence[ServerChoice], variant: VariantChoice) -> EngineChoice:
+    """Return the engine that answers for a variant: its server, else the protocol's own engine.
+
+    Raises KeyError for a server that is not there.
+    """
+    if variant.server is None:
+        return engine
+    by_name = {server.name: server for server in servers}
+    return EngineChoice(name="openai", server=by_name[variant.server])
 
 
 class PlanChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -219,6 +301,14 @@ class PlanChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     warmup_requests: Annotated[int, Meta(ge=0)] = 2
     batches: list[Annotated[int, Meta(ge=2)]] = []
     """The reference variant once more with this many requests at a time, growing: the series of the factor batch."""
+    concurrencies: list[Annotated[int, Meta(ge=2)]] = []
+    """Every variant behind a server (and the reference, with continuous batching) once more with this many requests
+    submitted at a time, growing: the series of the factor concurrency."""
+    rates: list[Annotated[float, Meta(gt=0)]] = []
+    """Every variant behind a server once more with this many arrivals per second, whatever was answered: open loop."""
+    arrivals: Arrivals = "poisson"
+    in_flight_limit: Annotated[int, Meta(ge=1)] = 256
+    """Most requests of an open loop that may be under way; what would be one more waits, and its latency counts it."""
     reload_check: bool = True
     """When all else is measured, each variant is loaded again in a fresh process and asked some documents again."""
 
@@ -235,8 +325,13 @@ class Protocol(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: Limits = Limits()
     model: Model
     engine: EngineChoice
+    servers: list[ServerChoice] = msgspec.field(name="server", default_factory=list)
     variants: Annotated[list[VariantChoice], Meta(min_length=1)] = msgspec.field(name="variant")
     plan: PlanChoice
+
+    def engine_of(self, variant: VariantChoice) -> EngineChoice:
+        """Return the engine that answers for a variant. Raises KeyError for a server that is not there."""
+        return engine_of(self.engine, self.servers, variant)
 
 
 class DocumentLine(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -313,8 +408,13 @@ class LockedPlan(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Model
     engine: EngineChoice
     engine_script_sha256: Sha256 | None
+    servers: list[ServerChoice] = []
     variants: list[VariantChoice]
     plan: PlanChoice
+
+    def engine_of(self, variant: VariantChoice) -> EngineChoice:
+        """Return the engine that answers for a variant. Raises KeyError for a server that is not there."""
+        return engine_of(self.engine, self.servers, variant)
 
 
 class Lock(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):

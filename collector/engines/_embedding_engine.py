@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from collector.clock import Clock
 from collector.contract.errors import DossierError
-from collector.contract.records import TensorGroup, Variant
+from collector.contract.records import AnyRecord, TensorGroup, Variant
 from collector.contract.records.base import ObservedAt, Phase
 from collector.worker_faults import cause_of
 
@@ -21,7 +21,16 @@ from ._batching import PadToken, batches_by_length, pad_token
 from ._embedding import Embedded, Embedder, TextsEncoder, best_first, order_text
 from ._loading import load_model, tokenizer_of
 from ._observe import Loaded, observe
-from .base import Answer, EncodedPrompt, EngineSetup, Padding, Prompt, longest_text
+from .base import (
+    ONE_AT_A_TIME,
+    Answer,
+    EncodedPrompt,
+    EngineSetup,
+    Load,
+    Padding,
+    Prompt,
+    longest_text,
+)
 
 
 class EmbeddingEngine:
@@ -57,7 +66,9 @@ class EmbeddingEngine:
         """Return query and candidates as token ids, each text by itself. Tokenizing is in no request's time."""
         return self._loaded()[0].encoder.encode(prompts)
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
+    def answers(
+        self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load = ONE_AT_A_TIME
+    ) -> Iterator[Answer]:  # fmt: skip
         """Yield one order of candidates per document, a batch at a time.
 
         Documents with a text that does not fit join no batch. Memory and device faults are raised: they end the pass;
@@ -66,14 +77,20 @@ class EmbeddingEngine:
         fitting: list[EncodedPrompt] = []
         for prompt in prompts:
             refused = self._too_long(prompt)
-            if refused is None and batch == 1:
+            if refused is None and load.batch == 1:
                 yield from self._together([prompt], 0, phase)
             elif refused is None:
                 fitting.append(prompt)
             else:
                 yield refused
-        for number, rows in enumerate(batches_by_length(fitting, batch)):
+        for number, rows in enumerate(batches_by_length(fitting, load.batch)):
             yield from self._together(rows, number, phase)
+
+    def records(self) -> list[AnyRecord]:
+        return []
+
+    def close(self) -> None:
+        """Nothing to give back: the process ends."""
 
     def padding(self) -> Padding:
         """Return that texts are padded on the right, and with which token."""

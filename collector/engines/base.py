@@ -9,10 +9,10 @@ import msgspec
 
 from collector.clock import Clock
 from collector.contract.protocol import EngineChoice, Generation, Limits, Model, VariantChoice
-from collector.contract.records import TensorGroup, Variant
+from collector.contract.records import AnyRecord, TensorGroup, Variant
 from collector.contract.records.base import FailureCause, ObservedAt, Phase
-from collector.contract.records.passes import PaddingSide, PadTokenSource
-from collector.contract.records.requests import FinishReason, RequestOutcome, TokenCountSource
+from collector.contract.records.passes import LoopKind, PaddingSide, PadTokenSource
+from collector.contract.records.requests import FinishReason, GapUnit, PromptEvidence, RequestOutcome, TokenCountSource
 
 RELOAD = "~reload"
 """After the label of a pass: the check that loads its artefact again."""
@@ -31,8 +31,25 @@ class EngineSetup(msgspec.Struct, frozen=True, kw_only=True):
     device: str
     """The one in use, never `auto`: `cpu`, `cuda:0` ..."""
     pass_label: str
-    """`<variant>[~b<batch>]/<repetition>/<attempt>`: what the scripted engine's script addresses; a reload check adds
-    RELOAD."""
+    """`<variant>[~b<batch>|~c<concurrency>|~r<rate>]/<repetition>/<attempt>`: what the scripted engine's script
+    addresses; a reload check adds RELOAD."""
+
+
+class Load(msgspec.Struct, frozen=True, kw_only=True):
+    """How requests are put to the engine: in batches, so many at a time, or at a rate. One of the three grows.
+
+    batch: rows of a static batch. concurrency: requests submitted at a time in a closed loop; in an open loop the most
+    that may be under way. rate_per_s: arrivals per second, null in a closed loop.
+    """
+
+    batch: int = 1
+    concurrency: int = 1
+    rate_per_s: float | None = None
+    arrivals: LoopKind = "closed"
+    seed: int = 0
+
+
+ONE_AT_A_TIME = Load()
 
 
 class ExampleTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +101,35 @@ def longest_text(prompt: EncodedPrompt) -> TextLength:
     return max(lengths, key=lambda each: each.tokens)
 
 
+class Wire(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request engine adds to an answer. Stamps as in Answer; durations of the engine by the engine's clock.
+
+    prompt_tokens: the server's count, null where it told none. chunk_stamps_ns and chunk_tokens: one per event with
+    content, kept only for the steps file; tokens are empty where the server does not count per chunk. raw: the first
+    bytes of what could not be read.
+    """
+
+    connection_wait_ns: int | None = None
+    headers_ns: int | None = None
+    first_chunk_ns: int | None = None
+    first_answer_ns: int | None = None
+    chunk_count: int | None = None
+    http_status: int | None = None
+    prompt_tokens: int | None = None
+    nonce_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+    engine_queue_ns: int | None = None
+    engine_prefill_ns: int | None = None
+    engine_decode_ns: int | None = None
+    prompt_evidence: PromptEvidence = "rendered"
+    prompt_token_ids: list[int] | None = None
+    """What the server's own tokenizer made of the prompt, where that differs from the ids of `prompt`."""
+    reasoning_text: str | None = None
+    chunk_stamps_ns: list[int] = []
+    chunk_tokens: list[int] = []
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One answered (or failed) request. Stamps are absolute nanoseconds of the worker's monotonic clock.
 
@@ -109,6 +155,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     failure_message: str | None = None
     exception_class: str | None = None
     gaps_ns: list[int] = []
+    gap_unit: GapUnit = "token"
+    is_final: bool = True
+    """False for a try that another one follows; its document comes again."""
+    wire: Wire | None = None
+    """Of a request engine alone."""
     text: str | None = None
     token_ids: list[int] = []
 
@@ -135,11 +186,22 @@ class Engine(Protocol):
         """Return the prompts as they will be sent: template applied once, start token once."""
         ...
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
-        """Yield one answer per prompt, in order of completion. A failed request is an Answer, not an exception.
+    def answers(
+        self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load = ONE_AT_A_TIME
+    ) -> Iterator[Answer]:  # fmt: skip
+        """Yield one final answer per prompt, in order of completion, and any try before it.
 
-        batch: how many prompts run at a time; which ones go together is the engine's to say in its flags.
+        A failed request is an Answer, not an exception. Which prompts of a batch go together is the engine's to say in
+        its flags.
         """
+        ...
+
+    def records(self) -> list[AnyRecord]:
+        """Return what the engine itself has to record since the last call; pass_id is filled by the worker."""
+        ...
+
+    def close(self) -> None:
+        """Give back what was started; called once, also after a failure. An engine in process has nothing to do."""
         ...
 
     def padding(self) -> Padding:

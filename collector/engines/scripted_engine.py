@@ -29,7 +29,7 @@ import msgspec
 from collector.clock import Clock
 from collector.contract.digests import file_sha256
 from collector.contract.errors import Finding, Refused
-from collector.contract.records import TensorGroup, Variant
+from collector.contract.records import AnyRecord, TensorGroup, Variant
 from collector.contract.records.base import ObservedAt, Phase
 from collector.missing import explained
 
@@ -37,7 +37,16 @@ from ._batching import batches_by_length
 from ._prompting import plain_text
 from ._script import EventScript, ExpectedValues, GroupScript, PassScript, Script, VariantScript, read_script
 from ._scripted_rows import ScriptedRows
-from .base import Answer, EncodedPrompt, EngineIdentity, EngineSetup, Padding, Prompt
+from .base import (
+    ONE_AT_A_TIME,
+    Answer,
+    EncodedPrompt,
+    EngineIdentity,
+    EngineSetup,
+    Load,
+    Padding,
+    Prompt,
+)
 
 _MILLISECOND_NS = 1_000_000
 _FOREVER_NS = 10 * 365 * 86_400 * 10**9
@@ -159,11 +168,13 @@ class ScriptedEngine:
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
         return self._encoder.encode(prompts)
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
+    def answers(
+        self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load = ONE_AT_A_TIME
+    ) -> Iterator[Answer]:  # fmt: skip
         if phase != self._phase:
             self._phase = phase
             self._happen(phase, None)
-        if batch == 1:
+        if load.batch == 1:
             for prompt in prompts:
                 self._happen(phase, prompt.document_id)
                 yield from self._rows.together([prompt], is_batch=False)
@@ -174,13 +185,19 @@ class ScriptedEngine:
                 fitting.append(prompt)
             else:
                 yield self._rows.too_long(prompt)
-        for number, rows in enumerate(batches_by_length(fitting, batch)):
+        for number, rows in enumerate(batches_by_length(fitting, load.batch)):
             for prompt in rows:
                 self._happen(phase, prompt.document_id)
             longest = max(len(prompt.token_ids) for prompt in rows)
             for row, answer in enumerate(self._rows.together(rows, is_batch=True)):
                 padding = longest - len(rows[row].token_ids)
                 yield msgspec.structs.replace(answer, batch_row=row, batch_number=number, padding_tokens=padding)
+
+    def records(self) -> list[AnyRecord]:
+        return []
+
+    def close(self) -> None:
+        """Nothing to give back: the process ends."""
 
     def padding(self) -> Padding:
         return Padding(side="left", source="tokenizer")

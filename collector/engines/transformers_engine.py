@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from collector.clock import Clock
 from collector.contract.errors import DossierError
-from collector.contract.records import TensorGroup, Variant
+from collector.contract.records import AnyRecord, TensorGroup, Variant
 from collector.contract.records.base import ObservedAt, Phase
 
 from ._answering import Answering
@@ -26,7 +26,7 @@ from ._loading import NEEDED, load_model, require_engine_packages, tokenizer_of
 from ._observe import Loaded, observe
 from ._prompting import TemplateEncoder
 from ._quantize import identity_flags
-from .base import Answer, EncodedPrompt, Engine, EngineIdentity, EngineSetup, Padding, Prompt
+from .base import ONE_AT_A_TIME, Answer, EncodedPrompt, Engine, EngineIdentity, EngineSetup, Load, Padding, Prompt
 
 _DECODE_LOOP = "greedy-1"
 """Changes when the loop's tokens or stamps would."""
@@ -119,16 +119,24 @@ class TransformersEngine:
         """Return the prompts as sent. Done before sending, so tokenizing is in no request's time."""
         return self._loaded()[0].encoder.encode(prompts)
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
+    def answers(
+        self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load = ONE_AT_A_TIME
+    ) -> Iterator[Answer]:  # fmt: skip
         """Yield one answer per prompt; with a batch above 1 neighbours in prompt length run together.
 
         Memory and device faults are raised: they end the pass. Any other fault fails its request, or its batch, only.
         """
         loaded, decoder = self._loaded()
         answering = Answering(self._setup, loaded.encoder, decoder, self._clock, phase=phase)
-        if batch == 1:
+        if load.batch == 1:
             return answering.one_by_one(prompts)
-        return answering.in_batches(prompts, batch, self._pad())
+        return answering.in_batches(prompts, load.batch, self._pad())
+
+    def records(self) -> list[AnyRecord]:
+        return []
+
+    def close(self) -> None:
+        """Nothing to give back: the process ends."""
 
     def padding(self) -> Padding:
         """Return that rows are padded on the left, and with which token. Raises DossierError where there is none."""

@@ -24,6 +24,7 @@ WITHOUT_UNIT = {
     "pcie_generation", "pcie_width", "live_row_steps", "host_cpu_share",
     "probe_value", "probe_samples",  # their unit is in `probe_unit`
     "gap_counts", "record_counts", "batch_number", "live_row_histogram", "quantization_group", "graded_value",
+    "arrival_seed", "cpu_share", "http_status", "in_flight_max",
     "engine_metrics",  # the engine's own names, units included
 }  # fmt: skip
 """Counts, indices, shares, and values whose unit another field names."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from collector.contract.errors import DossierError
 from collector.contract.protocol import Lock, VariantChoice
+from collector.engines.base import Load
 from collector.plan import (
     Chosen,
     PlannedPass,
@@ -102,8 +103,8 @@ def test_a_batch_warms_up_with_one_whole_batch_and_not_at_all_where_the_plan_say
     make_trial: Callable[..., Any],
 ) -> None:
     lock = make_trial(documents=2, warmup=1).frozen.lock
-    assert warmup_documents(lock, "validation", batch=4) == ["dev", "d0", "d1", "dev"]
-    assert warmup_documents(with_plan(lock, warmup_requests=0), "validation", batch=4) == []
+    assert warmup_documents(lock, "validation", load=Load(batch=4)) == ["dev", "d0", "d1", "dev"]
+    assert warmup_documents(with_plan(lock, warmup_requests=0), "validation", load=Load(batch=4)) == []
 
 
 def test_c03_eight_documents_are_checked_short_and_usual_in_turn_and_measured_ones_only_where_too_few(

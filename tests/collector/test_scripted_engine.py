@@ -13,7 +13,7 @@ from collector.clock import FakeClock
 from collector.contract.errors import Refused
 from collector.engines import engine_module
 from collector.engines._script import EventScript, read_script
-from collector.engines.base import Answer, Prompt
+from collector.engines.base import Answer, Load, Prompt
 from collector.engines.scripted_engine import ScriptedEngine, encoder, identity, perform, script_path
 
 MS = 1_000_000
@@ -162,7 +162,7 @@ def test_a_protocol_without_a_script_is_refused(make_trial: Callable[..., Any]) 
 
 def batch(engine: ScriptedEngine, size: int, **texts: str) -> dict[str, Answer]:
     prompts = [Prompt(document_id=name, system="", user=text) for name, text in texts.items()]
-    found = list(engine.answers(engine.encode(prompts), "measure", size))
+    found = list(engine.answers(engine.encode(prompts), "measure", Load(batch=size)))
     assert len(found) == len(texts)
     return {answer.prompt.document_id: answer for answer in found}
 

@@ -22,10 +22,10 @@ import pytest
 from collector.clock import FakeClock
 from collector.contract.digests import text_hmac
 from collector.contract.errors import MissingDependency
-from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Reading, Request, TensorGroup, Variant
+from collector.contract.records import GAP_BUCKET_BOUNDS_NS, AnyRecord, Failure, Reading, Request, TensorGroup, Variant
 from collector.contract.records import Warning as WarningRecord
 from collector.contract.records.base import ObservedAt, Phase
-from collector.engines.base import Answer, EncodedPrompt, Padding, Prompt
+from collector.engines.base import ONE_AT_A_TIME, Answer, EncodedPrompt, Load, Padding, Prompt
 from collector.events import (
     Answered,
     Event,
@@ -171,7 +171,15 @@ class Recorder:
     def padding(self) -> Padding:
         raise AssertionError("requests one at a time are not padded")
 
-    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, batch: int = 1) -> Iterator[Answer]:
+    def records(self) -> list[AnyRecord]:
+        return []
+
+    def close(self) -> None:
+        pass
+
+    def answers(
+        self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load = ONE_AT_A_TIME
+    ) -> Iterator[Answer]:  # fmt: skip
         self.was_collecting[phase] = gc.isenabled()
         by_id = {prompt.document_id: prompt for prompt in prompts}
         for name in self.order if phase == "measure" else [p.document_id for p in prompts]:

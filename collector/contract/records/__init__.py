@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from .base import ENVELOPE, FORMAT_MAJOR, MAX_LINE_BYTES, Record
-from .passes import BatchCheck, PassBegin, PassEnd, Reading, Scrape, Telemetry
+from .passes import BatchCheck, ClientWindow, PassBegin, PassEnd, Reading, Scrape, ServerClaim, Telemetry
 from .probes import Probe, ReloadCheck
 from .requests import GAP_BUCKET_BOUNDS_NS, Request, Score
 from .runs import Decision, Document, Failure, Header, Seal, Warning
@@ -13,7 +13,8 @@ from .setups import Device, Engine, Environment, TensorGroup, Variant
 
 AnyRecord = (
     Header | Document | Environment | Device | Engine | Variant | TensorGroup | PassBegin | PassEnd | BatchCheck
-    | Reading | Telemetry | Scrape | Request | Score | Probe | ReloadCheck | Warning | Failure | Decision | Seal
+    | Reading | Telemetry | ServerClaim | ClientWindow | Scrape | Request | Score | Probe | ReloadCheck | Warning
+    | Failure | Decision | Seal
 )  # fmt: skip
 
 KINDS: dict[str, type[Record]] = {str(kind.__struct_config__.tag): kind for kind in AnyRecord.__args__}
@@ -39,7 +40,7 @@ def decode_record(line: bytes) -> AnyRecord:
 
 __all__ = [
     "ENVELOPE", "FORMAT_MAJOR", "GAP_BUCKET_BOUNDS_NS", "KINDS", "MAX_LINE_BYTES", "AnyRecord", "BatchCheck",
-    "Decision", "Device", "Document", "Engine", "Environment", "Failure", "Header", "PassBegin", "PassEnd", "Probe",
-    "Reading", "Record", "ReloadCheck", "Request", "Scrape", "Score", "Seal", "Telemetry", "TensorGroup", "Variant",
-    "Warning", "decode_record", "encode_record",
+    "ClientWindow", "Decision", "Device", "Document", "Engine", "Environment", "Failure", "Header", "PassBegin",
+    "PassEnd", "Probe", "Reading", "Record", "ReloadCheck", "Request", "Scrape", "Score", "Seal", "ServerClaim",
+    "Telemetry", "TensorGroup", "Variant", "Warning", "decode_record", "encode_record",
 ]  # fmt: skip

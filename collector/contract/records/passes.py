@@ -23,7 +23,9 @@ from .base import (
 
 PassOutcome = Literal["completed", "failed", "interrupted"]
 PassPurpose = Literal["reference", "reference_repeat", "variant", "series", "repetition"]
-Factor = Literal["none", "weights", "compute", "batch", "concurrency", "rate", "context", "cache", "order", "several"]
+Factor = Literal[
+    "none", "weights", "compute", "batch", "concurrency", "rate", "context", "cache", "order", "engine", "several",
+]  # fmt: skip
 """`several`: more than one factor differs from the reference, so a difference is attributed to none (mission D2)."""
 MemoryScope = Literal["allocated", "reserved", "process", "device", "host"]
 Statistic = Literal["start", "peak", "end"]
@@ -32,6 +34,9 @@ PaddingSide = Literal["left", "right"]
 PadTokenSource = Literal["tokenizer", "unknown_token", "end_token"]
 """Where the pad token came from: the tokenizer's own, else its unknown token, else its end token."""
 ScrapeMoment = Literal["before", "during", "after"]
+LoopKind = Literal["closed", "constant", "poisson"]
+"""closed: the next request is sent when one is answered; the others are open loops, by their arrivals."""
+CacheState = Literal["cold", "warm"]
 
 
 class PassBegin(Record, frozen=True, kw_only=True, tag="pass_begin"):
@@ -47,6 +52,11 @@ class PassBegin(Record, frozen=True, kw_only=True, tag="pass_begin"):
     concurrency: Positive
     rate_per_s: float | None = None
     """Open-loop arrivals per second; null in a closed loop."""
+    arrivals: LoopKind = "closed"
+    arrival_seed: Count | None = None
+    """Of the drawn arrivals of an open loop; null in a closed one."""
+    cache_state: CacheState | None = None
+    """Of a request engine: whether a prompt may be found in the server's cache; null in process."""
     context_tokens: Count | None = None
     """Context added before each document; null where the documents are sent as they are."""
     cache_kind: CacheKind
@@ -138,6 +148,52 @@ class Telemetry(Record, frozen=True, kw_only=True, tag="telemetry"):
     foreign_process_count: Count | None = None
     host_cpu_share: float | None = None
     """Share of the host's processor time used by others during the window, 0 to 1."""
+
+
+class ServerClaim(Record, frozen=True, kw_only=True, tag="server_claim"):
+    """What a request engine says of itself; nothing here could check it. One per pass."""
+
+    pass_id: ShortId
+    server_name: Label
+    server_kind: Label
+    is_started: bool
+    """Started and stopped by this pass; else it ran already."""
+    is_loopback: bool
+    """On the client's own machine: no network in between, and both share its processors."""
+    claims: dict[str, str] = {}
+    """Claim -> what was said, e.g. version, model, context_tokens; the endpoint that said it stands in `sources`."""
+    sources: dict[str, str] = {}
+    """Claim -> path that was asked."""
+    start_ns: Nanoseconds | None = None
+    """From starting its process to the first answer of its readiness path."""
+
+
+class ClientWindow(Record, frozen=True, kw_only=True, tag="client_window"):
+    """What the load generator measured of itself in one phase; its own process, by its own monotonic clock."""
+
+    pass_id: ShortId
+    phase: Phase
+    window_ns: Nanoseconds
+    """From the first intended send to the end of the last request."""
+    cpu_share: float
+    """Processor time of the load generator over the window; 1 is one core, the most that it can use."""
+    loop_lag_p50_ns: Nanoseconds | None = None
+    """How late its timers fire: a stamp can be late by as much."""
+    loop_lag_p99_ns: Nanoseconds | None = None
+    loop_lag_max_ns: Nanoseconds | None = None
+    send_delay_p50_ns: Nanoseconds | None = None
+    """From the intended send to the bytes being handed to the socket."""
+    send_delay_p99_ns: Nanoseconds | None = None
+    send_delay_max_ns: Nanoseconds | None = None
+    connection_count: Count
+    """Opened before the window and in it."""
+    reconnect_count: Count
+    """Opened again in it, since a server had closed one."""
+    retry_count: Count
+    in_flight_max: Count
+    is_limit: bool
+    """The client, not the server, limited what was measured; `limit_reasons` says by what."""
+    limit_reasons: list[str] = []
 
 
 class Scrape(Record, frozen=True, kw_only=True, tag="scrape"):

@@ -18,7 +18,7 @@ from collector.contract.errors import DossierError
 from collector.decode_steps import DecodeSteps, row_steps
 from collector.engines import _decode
 from collector.engines._batching import Padded, batches_by_length, pad_left, pad_token
-from collector.engines.base import Answer, EncodedPrompt, EngineSetup, Padding
+from collector.engines.base import Answer, EncodedPrompt, EngineSetup, Load, Padding
 from collector.engines.transformers_engine import TransformersEngine, create
 
 Maker = Callable[..., EngineSetup]
@@ -63,7 +63,7 @@ def test_c03_padded_rows_answer_as_alone_and_as_generate_does(
     engine = loaded(make_setup(model, attention=attention, device=device))
     prompts = prompts_of(*MIXED)
     alone = by_document(engine.answers(prompts, "measure"))
-    together = by_document(engine.answers(prompts, "measure", 4))
+    together = by_document(engine.answers(prompts, "measure", Load(batch=4)))
     assert {name: a.token_ids for name, a in together.items()} == {name: a.token_ids for name, a in alone.items()}
     assert max(answer.padding_tokens or 0 for answer in together.values()) > 0
     parts, _ = engine._loaded()
@@ -86,7 +86,7 @@ def test_rows_that_ended_wait_and_are_neither_counted_nor_stamped(make_setup: Ma
     parts.model.generation_config.eos_token_id = [stop]
     engine._parts = (parts, type(decoder)(parts.model, device="cpu", clock=SystemClock()))
     alone = by_document(engine.answers(prompts, "measure"))
-    together = by_document(engine.answers(prompts, "measure", 4))
+    together = by_document(engine.answers(prompts, "measure", Load(batch=4)))
     lengths = {name: answer.output_tokens for name, answer in together.items()}
     assert lengths == {name: answer.output_tokens for name, answer in alone.items()}
     assert len(set(lengths.values())) > 1, "the rows end in different steps"
@@ -101,7 +101,7 @@ def test_rows_share_sending_and_first_step_and_a_batch_starts_when_the_one_befor
     make_setup: Maker,
 ) -> None:
     engine = loaded(make_setup("llama"))
-    answers = list(engine.answers(prompts_of(*MIXED), "measure", 4))
+    answers = list(engine.answers(prompts_of(*MIXED), "measure", Load(batch=4)))
     assert sorted(answer.prompt.document_id for answer in answers) == sorted(f"d{i}" for i in range(len(MIXED)))
     earlier_ns = 0
     for number, rows in groupby(answers, key=lambda answer: answer.batch_number):
@@ -170,7 +170,7 @@ def test_c03_a_model_without_any_usable_pad_token_is_refused_by_name() -> None:
 
 def test_c17_prompts_that_do_not_fit_join_no_batch(make_setup: Maker) -> None:
     engine = loaded(make_setup("llama-short", max_new_tokens=10))
-    answers = list(engine.answers(prompts_of(20, 60, 30, 200, 54), "measure", 4))
+    answers = list(engine.answers(prompts_of(20, 60, 30, 200, 54), "measure", Load(batch=4)))
     refused = [answer for answer in answers if answer.request_outcome == "too_long"]
     assert [answer.prompt.document_id for answer in refused] == ["d1", "d3"]
     assert {(a.sent_ns, a.output_tokens, a.padding_tokens, a.finish_reason) for a in refused} == {
@@ -182,7 +182,7 @@ def test_c17_prompts_that_do_not_fit_join_no_batch(make_setup: Maker) -> None:
 def test_a_fault_fails_every_row_of_its_batch_and_the_next_batch_is_answered(make_setup: Maker) -> None:
     engine = loaded(make_setup("llama"))
     bad = EncodedPrompt(document_id="bad", rendered="", token_ids=[256, 9999], start_token_count=1)
-    answers = by_document(engine.answers([bad, *prompts_of(3, 30, 31)], "measure", 2))
+    answers = by_document(engine.answers([bad, *prompts_of(3, 30, 31)], "measure", Load(batch=2)))
     assert {name: a.request_outcome for name, a in answers.items()} == {
         "bad": "failed", "d0": "failed", "d1": "completed", "d2": "completed",
     }  # fmt: skip
@@ -202,7 +202,7 @@ def test_memory_that_runs_out_in_a_batch_ends_the_pass(make_setup: Maker, fault:
 
     engine._loaded()[0].model.register_forward_pre_hook(refuse)
     with pytest.raises(type(fault)):
-        list(engine.answers(prompts_of(5, 6), "measure", 2))
+        list(engine.answers(prompts_of(5, 6), "measure", Load(batch=2)))
 
 
 class TickingClock(FakeClock):
@@ -223,7 +223,7 @@ def test_a_batch_over_its_time_limit_ends_the_rows_that_still_generate(make_setu
     assert stop not in free["d1"].token_ids[:4]
     parts.model.generation_config.eos_token_id = [stop]
     engine._parts = (parts, type(decoder)(parts.model, device="cpu", clock=TickingClock()))
-    answers = by_document(engine.answers(prompts, "measure", 2))
+    answers = by_document(engine.answers(prompts, "measure", Load(batch=2)))
     assert (answers["d0"].request_outcome, answers["d0"].output_tokens) == ("completed", 2)
     late = answers["d1"]
     assert (late.request_outcome, late.finish_reason, late.failure_cause) == ("failed", "timeout", "timeout")
@@ -240,7 +240,7 @@ def test_live_rows_are_counted_per_step_and_sum_to_the_output_tokens(make_setup:
     forwards: list[int] = []
     parts.model.register_forward_pre_hook(lambda *_: forwards.append(1))
     steps = DecodeSteps(batch=4)
-    answers = list(engine.answers(prompts, "measure", 4))
+    answers = list(engine.answers(prompts, "measure", Load(batch=4)))
     for answer in answers:
         steps.take(answer)
     live_rows = steps.live_rows()
@@ -254,7 +254,7 @@ def test_live_rows_are_counted_per_step_and_sum_to_the_output_tokens(make_setup:
 
 def checked(engine: TransformersEngine, prompts: list[EncodedPrompt]) -> Any:
     alone = by_document(engine.answers(prompts, "warmup"))
-    together = by_document(engine.answers(prompts, "warmup", len(prompts)))
+    together = by_document(engine.answers(prompts, "warmup", Load(batch=len(prompts))))
     return compared(alone, together, padding=engine.padding(), batch=len(prompts))
 
 

@@ -31,7 +31,7 @@ PEAK = """
     engine = engine_module("transformers").create(setup, SystemClock())
     engine.load()
     prompts = [Prompt(document_id=str(i), system="", user="x" * 150) for i in range(2)]
-    answers = list(engine.answers(engine.encode(prompts), "measure", 2))
+    answers = list(engine.answers(engine.encode(prompts), "measure", Load(batch=2)))
     assert {answer.request_outcome for answer in answers} == {"completed"}
     print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmPeak")))
 """

@@ -18,6 +18,7 @@ from collector.contract.records import BatchCheck
 from collector.documents import read_documents, render_prompt
 from collector.engines import _decode
 from collector.engines._batching import Padded
+from collector.engines.base import Load
 from collector.engines.transformers_engine import create
 from collector.protocol_check import load_protocol
 from collector.starter.demo_model import cached_folder
@@ -81,7 +82,9 @@ def test_c03_batches_of_2_4_and_8_answer_8_documents_of_the_starter_as_alone(
     alone = {answer.prompt.document_id: answer for answer in engine.answers(prompts, "warmup")}
 
     def check(batch: int) -> BatchCheck:
-        together = {answer.prompt.document_id: answer for answer in engine.answers(prompts, "warmup", batch)}
+        together = {
+            answer.prompt.document_id: answer for answer in engine.answers(prompts, "warmup", Load(batch=batch))
+        }
         return compared(alone, together, padding=engine.padding(), batch=batch)
 
     assert {batch: check(batch).differing_document_ids for batch in (2, 4, 8)} == {2: [], 4: [], 8: []}

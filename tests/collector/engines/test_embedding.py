@@ -17,7 +17,7 @@ from collector.contract.protocol import EngineChoice, Generation, Limits, Model,
 from collector.contract.records import Request
 from collector.engines import _loading
 from collector.engines._embedding import best_first, embedding_facts, pooling_deviation
-from collector.engines.base import Answer, EncodedPrompt, EngineSetup, Prompt
+from collector.engines.base import Answer, EncodedPrompt, EngineSetup, Load, Prompt
 from collector.engines.transformers_engine import create, encoder, identity
 from collector.events import Answered, Event, Finished, PassJob, Recorded
 from collector.memory import meter_for
@@ -166,7 +166,7 @@ def test_documents_ranked_together_have_the_order_they_have_alone(setup_of: Make
     engine = loaded(setup_of())
     encoded = engine.encode(many(10))
     alone = {each.prompt.document_id: order_of(each) for each in engine.answers(encoded, "measure")}
-    together = list(engine.answers(encoded, "measure", batch))
+    together = list(engine.answers(encoded, "measure", Load(batch=batch)))
     assert {each.prompt.document_id: order_of(each) for each in together} == alone
     sizes = [sum(each.batch_number == number for each in together) for number in {a.batch_number for a in together}]
     assert max(sizes) == batch
@@ -213,7 +213,9 @@ def test_c17_a_text_beyond_the_models_positions_makes_its_request_too_long_and_n
     fits, beyond = "red " * (POSITIONS - 2), "red " * (POSITIONS - 1)
     asked = [prompt("red", fits, document_id="fits"), prompt("red", "blue", beyond, document_id="beyond")]
     for batch in (1, 2):
-        answers = {each.prompt.document_id: each for each in engine.answers(engine.encode(asked), "measure", batch)}
+        answers = {
+            each.prompt.document_id: each for each in engine.answers(engine.encode(asked), "measure", Load(batch=batch))
+        }
         assert answers["fits"].request_outcome == "completed"
         refused = answers["beyond"]
         assert (refused.request_outcome, refused.failure_cause, refused.text) == ("too_long", "too_long", None)
@@ -267,7 +269,7 @@ def test_a_fault_fails_the_documents_of_its_batch_and_memory_ends_the_pass(
         raise next(faults)
 
     monkeypatch.setattr(engine._loaded()[1], "cosines", breaks)
-    failed = list(engine.answers(encoded, "measure", 2))
+    failed = list(engine.answers(encoded, "measure", Load(batch=2)))
     assert [(each.request_outcome, each.failure_message, each.batch_row) for each in failed] == [
         ("failed", "odd", 0), ("failed", "odd", 1),
     ]  # fmt: skip
@@ -316,7 +318,7 @@ def test_a_model_that_generates_can_be_embedded_with_too(setup_of: Maker, models
     engine = loaded(setup_of(model=str(models_dir / "llama")))
     encoded = engine.encode(many(4))
     for batch in (1, 4):
-        for answer in engine.answers(encoded, "measure", batch):
+        for answer in engine.answers(encoded, "measure", Load(batch=batch)):
             plain = plain_cosines(engine, answer.prompt)
             places = sorted(range(len(plain)), key=lambda place: -plain[place])
             assert order_of(answer) == [answer.prompt.candidate_ids[place] for place in places]
@@ -336,7 +338,8 @@ def test_linear_layers_of_an_encoder_can_be_quantized(setup_of: Maker, method: s
 def worked(setup: EngineSetup, batch: int) -> list[Event]:
     prompts = many(6)
     job = PassJob(
-        pass_id="0" * 16, variant_id="1" * 16, setup=setup, salt_hex="00" * 32, batch=batch, warmup=prompts[:2],
+        pass_id="0" * 16, variant_id="1" * 16, setup=setup, salt_hex="00" * 32, load=Load(batch=batch),
+        warmup=prompts[:2],
         check=prompts[:4] if batch > 1 else [], measure=prompts,
     )  # fmt: skip
     clock = SystemClock()

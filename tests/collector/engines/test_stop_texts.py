@@ -11,7 +11,7 @@ import pytest
 from collector.clock import SystemClock
 from collector.engines import transformers_engine
 from collector.engines._prompting import TemplateEncoder
-from collector.engines.base import Answer, EngineSetup, Prompt
+from collector.engines.base import Answer, EngineSetup, Load, Prompt
 
 PROMPTS = [Prompt(document_id=f"d{i}", system="", user="abc " * i) for i in (1, 3, 7, 9)]
 
@@ -19,7 +19,7 @@ PROMPTS = [Prompt(document_id=f"d{i}", system="", user="abc " * i) for i in (1, 
 def answers(setup: EngineSetup, batch: int = 1) -> dict[str, Answer]:
     engine = transformers_engine.create(setup, SystemClock())
     engine.load()
-    return {one.prompt.document_id: one for one in engine.answers(engine.encode(PROMPTS), "measure", batch)}
+    return {one.prompt.document_id: one for one in engine.answers(engine.encode(PROMPTS), "measure", Load(batch=batch))}
 
 
 @pytest.mark.parametrize("batch", [1, 4])

@@ -106,7 +106,7 @@ def test_the_model_puts_the_best_passage_first_for_most_queries_of_the_starter(
         VariantChoice,
     )
     from collector.documents import render_prompt
-    from collector.engines.base import EngineSetup
+    from collector.engines.base import EngineSetup, Load
     from collector.engines.transformers_engine import create
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -122,7 +122,7 @@ def test_the_model_puts_the_best_passage_first_for_most_queries_of_the_starter(
     task = Task(kind="ranking", prompt="{document}")
     prompts = engine.encode([render_prompt(task, query) for query in queries.values()])
     first = 0
-    for answer in engine.answers(prompts, "measure", 4):
+    for answer in engine.answers(prompts, "measure", Load(batch=4)):
         grades = queries[answer.prompt.document_id].relevance
         first += json.loads(str(answer.text))[0] == max(grades, key=grades.__getitem__)
     assert 70 <= first <= 78
