@@ -15,7 +15,7 @@ from collector.engines.base import Load
 Ending = Literal[
     "complete", "closed", "connect_failed", "first_token_timeout", "total_timeout", "connect_timeout", "not_http",
 ]  # fmt: skip
-"""How a try ended. complete: the body ended as HTTP says it does, whatever it holds; closed: the connection did first."""
+"""How a try ended. complete: the body ended as HTTP says, whatever it holds; closed: the connection ended first."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
