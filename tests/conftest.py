@@ -503,10 +503,11 @@ class CampaignBuilder:
         detail = {"variant": variant.name, "batch": str(variant.batch), "reason": "out_of_memory"}
         self.file.add(Decision(decision="skipped", decided_by="collector", detail=detail))
 
-    def _score(self, pass_id: str, index: int, outcome: Any) -> None:
+    def _score(self, pass_id: str, index: int, outcome: Any, *, try_index: int = 0) -> None:
         right: list[str] = list(FIELDS) if outcome == "right" else ["date", "amount"] if outcome == "wrong" else []
         self.file.add(Score(
-            pass_id=pass_id, document_id=self.own[index], rule_digest=p.rule_digest(self.lock.trial),
+            pass_id=pass_id, document_id=self.own[index], try_index=try_index,
+            rule_digest=p.rule_digest(self.lock.trial),
             scorer_digest="6" * 64, score_outcome=outcome, is_accepted=outcome == "right",
             is_well_formed=outcome in ("right", "wrong"), fields_right=right,
             fields_wrong=[name for name in FIELDS if name not in right],
@@ -599,6 +600,10 @@ class CampaignKit:
     rechain: Callable[..., list[bytes]] = rechain
     confirmed: Callable[..., list[Decision]] = confirmed
     document_id: Callable[[int], str] = document_id
+    builder: type[CampaignBuilder] = CampaignBuilder
+    locked: Callable[..., p.Lock] = locked_protocol
+    files: Callable[..., CampaignFiles] = CampaignFiles
+    salt: bytes = SALT
     fp32: VariantScript = FP32
     bf16: VariantScript = BF16
 
