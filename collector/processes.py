@@ -1,4 +1,4 @@
-"""The one module that starts processes: a worker or a command in its own session, git for the collector's commit."""
+"""The one module that starts processes: workers, commands in their own session, servers, git for the commit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -183,6 +183,72 @@ def run_command(command: Sequence[str], *, cwd: Path, sent: bytes, timeout_s: fl
         output.seek(0)
         errors.seek(max(0, errors.seek(0, os.SEEK_END) - _LAST_WORDS_BYTES))
         return CommandEnd(exit_code, output.read(), errors.read())
+
+
+class LongCommand:
+    """A command that runs until it is stopped, in this process's own group; what it prints goes to a temporary file.
+
+    environment: variables on top of this process's own. It ends with this process: the kernel kills it (Linux), and so
+    does whoever kills the group. Raises OSError where no process can be started; a command that is not there ends with
+    exit code 127 and says so in what it prints.
+    """
+
+    def __init__(self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str]) -> None:
+        self._printed: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
+        self._looked_bytes = 0
+        try:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "collector.bound_command",
+                    str(os.getpid()),
+                    *(f"{name}={value}" for name, value in environment.items()),
+                    "--",
+                    *command,
+                ],
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=self._printed,
+                stderr=self._printed,
+            )
+        except BaseException:
+            self._printed.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """Return how it ended, negative for a signal; null while it runs."""
+        return self._process.poll()
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Wait for its end at most so long; return as `exit_code` does."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout_s)
+        return self._process.poll()
+
+    def new_output(self) -> str:
+        """Return what it printed since the last look, the last MiB of that at most."""
+        return self._output(_OUTPUT_BYTES, since=True)
+
+    def last_words(self) -> str:
+        """Return the end of what it printed, 16 KiB at most."""
+        return self._output(_LAST_WORDS_BYTES, since=False)
+
+    def close(self) -> None:
+        """Give up what it printed; the process must have ended."""
+        self._printed.close()
+
+    def _output(self, limit_bytes: int, *, since: bool) -> str:
+        size = os.fstat(self._printed.fileno()).st_size
+        begin = max(0, size - limit_bytes)
+        if since:
+            begin, self._looked_bytes = max(begin, self._looked_bytes), size
+        return os.pread(self._printed.fileno(), size - begin, begin).decode("utf-8", "backslashreplace")
 
 
 def source_commit(package: Path | None = None) -> str | None:

