@@ -174,13 +174,13 @@ class Attempt:
                 self._note_output(worker)
                 # What lies between phases (reading back what was loaded) has the time limit of loading.
                 self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(self._limits.load_s)
-            case Recorded(record=record, texts=texts):
-                self._texts(texts)
+            case Recorded(record=record, texts=texts, steps=steps):
+                self._cited(texts, steps)
                 self._around.journal.append(record)
                 self._warmups += isinstance(record, Request) and record.phase == "warmup"
                 self._tries += isinstance(record, Request) and record.phase == "measure"
-            case Answered(record=Request() as request, answer_text=answer_text, texts=texts):
-                self._texts(texts)
+            case Answered(record=Request() as request, answer_text=answer_text, texts=texts, steps=steps):
+                self._cited(texts, steps)
                 self._around.journal.append(request)
                 self._count(request)
                 if self._around.judging.scorer is None:
@@ -285,6 +285,11 @@ class Attempt:
         for event in self._notes.take(self._job.pass_id, self._phase, self._around.salt):
             self._texts(event.texts)
             self._around.journal.append(event.record)
+
+    def _cited(self, texts: list[Text], steps: str | None) -> None:
+        self._texts(texts)
+        if steps is not None:
+            self._around.journal.steps(steps)
 
     def _texts(self, texts: list[Text]) -> None:
         for text in texts:

@@ -554,6 +554,7 @@ def _print_report(report: RunReport, *, as_json: bool) -> None:
 
         passes = [{"label": label, **ending._asdict()} for label, ending in report.endings.items()]
         result = {**report._asdict(), "path": str(report.path), "passes": passes}
+        result["steps_bytes"] = _steps_bytes(report.path)
         del result["endings"]
         click.echo(msgspec.json.encode(result).decode())
         return
@@ -562,12 +563,23 @@ def _print_report(report: RunReport, *, as_json: bool) -> None:
         click.echo(f"{label}: {ending.outcome}{f', {ending.cause}' if ending.cause else ''}")
     for found in report.reloads.values():
         click.echo(found)
+    if steps_bytes := _steps_bytes(report.path):
+        from collector.contract.steps import steps_path
+
+        click.echo(f"the time of every chunk or token: {steps_path(report.path).name}, {steps_bytes:,} bytes")
     if report.left:
         click.echo(f"not measured: {', '.join(report.left)}")
     if report.head_digest is not None:
         click.echo(f"sealed {report.head_digest}")
     else:
         click.echo(f"open{f', {report.stopped_by}' if report.stopped_by else ''}; continue with --resume")
+
+
+def _steps_bytes(run_file: Path) -> int:
+    from collector.contract.steps import steps_path
+
+    steps = steps_path(run_file)
+    return steps.stat().st_size if steps.exists() else 0
 
 
 if __name__ == "__main__":

@@ -45,10 +45,11 @@ class PhaseEnded(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", t
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="recorded"):
-    """A record to journal, with the texts that it cites by HMAC: they are fsynced first."""
+    """A record to journal, with the texts and the line of the steps file that it cites: they are fsynced first."""
 
     record: AnyRecord
     texts: list[Text] = []
+    steps: str | None = None
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="answered"):
@@ -57,6 +58,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag
     record: AnyRecord
     answer_text: str | None
     texts: list[Text] = []
+    steps: str | None = None
 
 
 class Reloaded(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="reloaded"):

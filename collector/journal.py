@@ -27,15 +27,17 @@ from collector.contract.records import (
     Warning,
     encode_record,
 )
+from collector.contract.steps import inspect_steps, steps_path
 from collector.contract.texts import Text, TextsHeader, encode_text, inspect_texts, texts_path
 from collector.fitting import fit, safe_repr
 
 
 class Journal:
-    """The one writer of a run file and its texts file.
+    """The one writer of a run file, its texts file and, where steps are captured, its steps file.
 
-    Records and texts are gathered by `append` and `text`; `flush` puts them on the disk, the texts before the lines
-    that cite them, and then calls `on_acknowledged` with the seq of the last line. POSIX only: the lock is flock's.
+    Records, texts and steps are gathered by `append`, `text` and `steps`; `flush` puts them on the disk, texts and
+    steps before the lines that cite them, and then calls `on_acknowledged` with the seq of the last line. POSIX only:
+    the lock is flock's.
     """
 
     def __init__(
@@ -58,6 +60,8 @@ class Journal:
         self._known_texts: set[str] = set()
         self._lines: list[bytes] = []
         self._text_lines: list[bytes] = []
+        self._steps: AppendFile | None = None
+        self._step_lines: list[bytes] = []
         self._is_sealed = False
 
     @classmethod
@@ -110,7 +114,7 @@ class Journal:
         clock: Clock,
         on_acknowledged: Callable[[int], None] | None = None,
     ) -> Journal:
-        """Continue an unsealed run file: cuts a torn tail of it and of its texts, and records that it did.
+        """Continue an unsealed run file: cuts a torn tail of it, its texts and its steps, and records that it did.
 
         Raises DossierError where another process writes it, where it is sealed or damaged before its tail, or where
         the salt is not the one that its texts were keyed with.
@@ -175,6 +179,10 @@ class Journal:
             self._known_texts.add(text.hmac)
             self._text_lines.append(encode_text(text) + b"\n")
 
+    def steps(self, line: str) -> None:
+        """Take over one line of the steps file; the file is made when there is one to write."""
+        self._step_lines.append(line.encode() + b"\n")
+
     def flush(self) -> None:
         """Write what was taken over, in one group, and return when it is on the disk.
 
@@ -184,6 +192,12 @@ class Journal:
         if self._text_lines:
             self._texts.append(b"".join(self._text_lines))
             self._text_lines.clear()
+        if self._step_lines:
+            if self._steps is None:
+                self._steps = AppendFile.reopen(steps_path(self.path), or_create=True)
+                _sync_folder(self.path.parent)
+            self._steps.append(b"".join(self._step_lines))
+            self._step_lines.clear()
         if self._lines:
             self._main.append(b"".join(self._lines))
             self._lines.clear()
@@ -205,6 +219,8 @@ class Journal:
         finally:
             self._main.close()
             self._texts.close()
+            if self._steps is not None:
+                self._steps.close()
 
     def _enveloped(self, record: Any) -> Any:
         return msgspec.structs.replace(
@@ -259,10 +275,11 @@ class Journal:
         """Cut torn tails, take up the chain where it stands, and record both."""
         self._next_seq, self._prev = report.line_count - report.has_torn_tail, report.last_line_digest
         self._counts = dict(report.kind_counts)
-        texts_cut = self._take_up_texts()
-        if report.has_torn_tail or texts_cut:
+        texts_cut, steps_cut = self._take_up_texts(), self._take_up_steps()
+        if report.has_torn_tail or texts_cut or steps_cut:
             cut = self._main.cut(report.good_byte_count) if report.has_torn_tail else 0
             detail = {"cut_bytes": str(cut), "texts_cut_bytes": str(texts_cut)}
+            detail |= {"steps_cut_bytes": str(steps_cut)} if steps_cut else {}
             self.append(Decision(decision="tail_cut", decided_by="collector", detail=detail))
         self.append(Decision(decision="resumed", decided_by="collector", detail={"from_line": str(report.line_count)}))
         self.flush()
@@ -285,6 +302,17 @@ class Journal:
         if tail.header is None:
             self._texts.append(_texts_header(self.run_id, self._salt))
         return cut
+
+    def _take_up_steps(self) -> int:
+        """Return the bytes cut from the steps file; where there is none, none is made."""
+        path = steps_path(self.path)
+        if not path.exists():
+            return 0
+        tail = inspect_steps(path)
+        if tail.good_byte_count == tail.byte_count:
+            return 0
+        with contextlib.closing(AppendFile.reopen(path)) as steps:
+            return steps.cut(tail.good_byte_count)
 
 
 def _refuse_unusable(report: FileReport) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collector.campaign_draft import CAMPAIGN, mark_notices
+from collector.capture_rules import capture_findings
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import Protocol
 from collector.corpus_statistics import summary_lines
@@ -19,6 +20,7 @@ from collector.lock import drift_findings, lock_path
 from collector.prompt_fit import prompt_lengths
 from collector.protocol_file import LoadedProtocol, ProtocolParts, load_protocol, read_parts
 from collector.protocol_rules import protocol_findings
+from collector.server_rules import server_findings
 from collector.variant_rules import package_findings, quantization_findings
 
 _TOLD_OF_SHEETS = ("expected-missing", "expected-unknown-field", "candidates", "no-relevant-candidate")
@@ -96,6 +98,8 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
         )
         findings += quantization_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += embedding_findings(parts.path, parts.protocol, parts.text.line_of)
+        findings += server_findings(parts.path, parts.protocol, parts.text.line_of)
+        findings += capture_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += judging_findings(parts.path, parts.protocol.task, parts.text.line_of)
     if parts.documents is not None:
         task = parts.protocol.task if parts.protocol is not None else None

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from collector.contract.digests import text_hmac
 from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Request
 from collector.contract.records.base import MissingReason, Phase
 from collector.contract.records.requests import RequestOutcome
+from collector.contract.steps import Steps, encode_steps, microseconds, steps_digest
 from collector.engines.base import Answer, Wire
 from collector.events import Event, PassJob, Recorded, Text
 from collector.missing import explained
@@ -25,6 +27,14 @@ def gap_counts(gaps_ns: Sequence[int]) -> list[int]:
     return counts
 
 
+class MadeRequest(NamedTuple):
+    """A request's record, the texts that it cites, and its line of the steps file; null where nothing is captured."""
+
+    record: Request
+    texts: list[Text]
+    steps: str | None
+
+
 class RequestRecords:
     """Makes the records of one pass; stamps count from `origin_ns` of the worker's clock."""
 
@@ -32,9 +42,11 @@ class RequestRecords:
         self._job = job
         self._salt = bytes.fromhex(job.salt_hex)
         self._origin_ns = origin_ns
+        engine = job.setup.engine
+        self._has_capture = engine.server.has_chunk_capture if engine.server else engine.has_step_capture
 
-    def request(self, answer: Answer, phase: Phase, *, try_index: int, batch_number: int) -> tuple[Request, list[Text]]:
-        """Return the request's record, and the texts that it cites."""
+    def request(self, answer: Answer, phase: Phase, *, try_index: int, batch_number: int) -> MadeRequest:
+        """Return the request's record, and what it cites."""
         prompt, wire = answer.prompt, answer.wire or Wire()
         seen = wire.prompt_token_ids if wire.prompt_token_ids is not None else prompt.token_ids
         tokens = ",".join(map(str, seen))
@@ -48,6 +60,7 @@ class RequestRecords:
             answer_hmac = texts[-1].hmac
         if wire.reasoning_text:
             texts.append(self._text("reasoning", storable(wire.reasoning_text), prompt.document_id))
+        steps = self._steps(answer, phase, try_index)
         record = Request(
             pass_id=self._job.pass_id, phase=phase, document_id=prompt.document_id, try_index=try_index,
             is_final=answer.is_final, batch_row=answer.batch_row, batch_number=batch_number,
@@ -67,12 +80,28 @@ class RequestRecords:
             http_status=wire.http_status, engine_queue_ns=wire.engine_queue_ns,
             engine_prefill_ns=wire.engine_prefill_ns, engine_decode_ns=wire.engine_decode_ns, gap_unit=answer.gap_unit,
             gap_counts=gap_counts(answer.gaps_ns), gap_max_ns=max(answer.gaps_ns, default=None),
+            steps_sha256=None if steps is None else steps_digest(steps),
             prompt_hmac=texts[0].hmac, prompt_token_hmac=texts[1].hmac,
             prompt_evidence="token_ids" if answer.wire is None else wire.prompt_evidence,
             start_token_count=prompt.start_token_count,
             answer_hmac=answer_hmac,
         )  # fmt: skip
-        return explained(record, _reasons(answer)), texts
+        return MadeRequest(explained(record, _reasons(answer, has_capture=self._has_capture)), texts, steps)
+
+    def _steps(self, answer: Answer, phase: Phase, try_index: int) -> str | None:
+        """Return the line of the steps file, where capture is on and anything came."""
+        wire = answer.wire or Wire()
+        stamps_ns = wire.chunk_stamps_ns or answer.step_stamps_ns
+        if not self._has_capture or not stamps_ns:
+            return None
+        first_us, deltas_us = microseconds(stamps_ns, origin_ns=self._origin_ns)
+        return encode_steps(
+            Steps(
+                pass_id=self._job.pass_id, phase=phase, document_id=answer.prompt.document_id, try_index=try_index,
+                unit=answer.gap_unit, first_us=first_us, deltas_us=deltas_us, tokens=wire.chunk_tokens,
+                live_rows=answer.step_live_rows,
+            )
+        )  # fmt: skip
 
     def failure(self, answer: Answer, phase: Phase) -> Iterator[Event]:
         """Yield the failure of a request that did not complete."""
@@ -99,7 +128,7 @@ _OF_A_SERVER = (
 )  # fmt: skip
 
 
-def _reasons(answer: Answer) -> dict[str, MissingReason]:
+def _reasons(answer: Answer, *, has_capture: bool) -> dict[str, MissingReason]:
     """Why a request's empty fields are empty."""
     outcomes: dict[RequestOutcome, MissingReason] = {
         "completed": "not_applicable", "too_long": "not_applicable", "empty": "not_applicable", "failed": "failed",
@@ -113,10 +142,13 @@ def _reasons(answer: Answer) -> dict[str, MissingReason]:
         "reasoning_tokens": "not_exposed_by_engine",
         "cached_tokens": "not_exposed_by_engine",
     }
+    if has_capture:
+        reasons["steps_sha256"] = never
     if answer.wire is None:  # what a client at a server measures is of no engine in process: `prompt_evidence` tells
         return reasons
     did_not_happen: MissingReason = "failed" if answer.request_outcome == "failed" else "not_exposed_by_engine"
     reasons |= dict.fromkeys(_OF_A_SERVER, did_not_happen)
-    reasons |= dict.fromkeys(("first_answer_ns", "nonce_tokens", "steps_sha256"), "not_applicable")
+    reasons |= dict.fromkeys(("first_answer_ns", "nonce_tokens"), "not_applicable")
+    reasons.setdefault("steps_sha256", "not_applicable")
     reasons |= dict.fromkeys(("engine_queue_ns", "engine_prefill_ns", "engine_decode_ns"), "not_exposed_by_engine")
     return reasons | {"prompt_tokens": did_not_happen, "output_tokens": did_not_happen}

@@ -32,7 +32,7 @@ import msgspec
 
 from collector.batch_check import compared, require_answers
 from collector.clock import Clock, SystemClock
-from collector.contract.records import Reading, Request
+from collector.contract.records import Reading
 from collector.contract.records.base import ObservedAt, Phase
 from collector.decode_steps import DecodeSteps, row_steps
 from collector.engines.base import ONE_AT_A_TIME, Answer, EncodedPrompt, Engine, Load
@@ -45,12 +45,11 @@ from collector.events import (
     PhaseEnded,
     Recorded,
     Reloaded,
-    Text,
     WorkerFailed,
     encode_event,
 )
 from collector.memory import MemoryMeter, meter_for
-from collector.request_records import RequestRecords
+from collector.request_records import MadeRequest, RequestRecords
 from collector.steady import is_steady
 from collector.worker_faults import cause_of
 from collector.worker_notes import NoteTaker, storable
@@ -118,8 +117,7 @@ class JobRun:
             stamps_ns.append(self._clock.monotonic_ns())
             self._has_reloaded = True
             for answer in self._loaded.answers(self._loaded.encode(self._job.reload), "reload", self._job.load):
-                record, texts = self._recorded(answer, "reload")
-                yield Recorded(record=record, texts=texts)
+                yield Recorded(**self._recorded(answer, "reload")._asdict())
                 yield from self._records.failure(answer, "reload")
             stamps_ns.append(self._clock.monotonic_ns())
 
@@ -172,8 +170,7 @@ class JobRun:
         answered = 0
         for answer in self._loaded.answers(prompts, "warmup", load):
             found[answer.prompt.document_id] = answer
-            record, texts = self._recorded(answer, "warmup")
-            yield Recorded(record=record, texts=texts)
+            yield Recorded(**self._recorded(answer, "warmup")._asdict())
             yield from self._records.failure(answer, "warmup")
             answered = answer.batch_number + 1
         if load.batch > 1:
@@ -210,20 +207,18 @@ class JobRun:
             if document_id not in due:
                 raise RuntimeError(f"the engine answered {document_id!r}, which was answered already or never asked")
             if not answer.is_final:
-                record, texts = self._recorded(answer, "measure")
-                yield Recorded(record=record, texts=texts)
+                yield Recorded(**self._recorded(answer, "measure")._asdict())
                 yield from self._records.failure(answer, "measure")
                 continue
             due.remove(document_id)
             self._steps.take(answer)
-            record, texts = self._recorded(answer, "measure")
-            yield Answered(record=record, answer_text=_clean(answer.text), texts=texts)
+            yield Answered(answer_text=_clean(answer.text), **self._recorded(answer, "measure")._asdict())
             yield from self._records.failure(answer, "measure")
             gc.collect(1)
         if due:
             raise RuntimeError(f"the engine left {len(due)} of {len(self._prompts)} documents without an answer")
 
-    def _recorded(self, answer: Answer, phase: Phase) -> tuple[Request, list[Text]]:
+    def _recorded(self, answer: Answer, phase: Phase) -> MadeRequest:
         document_id = answer.prompt.document_id
         try_index = self._tries[phase, document_id]
         self._tries[phase, document_id] += 1

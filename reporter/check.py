@@ -1,4 +1,4 @@
-"""`reporter check`: contract, chain, completeness, invariants between records, texts; each break with its file:line."""
+"""`reporter check`: contract, chain, completeness, invariants between records, texts, steps; breaks with file:line."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from collector.contract.errors import ExitCode, Finding, Refused
 from collector.contract.protocol import Lock, documents_digest, lock_digests, rule_digest
 from collector.contract.texts import TextsHeader, decode_text, texts_path
 
+from .check_steps import steps_findings
 from .load import Store, open_records, two_contents
 from .locks import stored_documents
 from .rejudged import RULES as REJUDGED
@@ -42,7 +43,7 @@ class CheckReport(NamedTuple):
 
 
 def check(paths: Sequence[Path], *, cache_dir: Path | None = None) -> CheckReport:
-    """Check the run files of the paths and, where they lie beside them, the texts.
+    """Check the run files of the paths and, where they lie beside them, texts and steps.
 
     Raises DossierError where a path does not exist, holds no run file or cannot be read.
     """
@@ -69,6 +70,9 @@ def check(paths: Sequence[Path], *, cache_dir: Path | None = None) -> CheckRepor
             if texts.exists() and report.run_id is not None:
                 findings += _texts(texts, report.run_id)
                 flags += _absent_texts(store, report, texts)
+            wrong, gone = steps_findings(store, report)
+            findings += wrong
+            flags += gone
         return CheckReport(
             files=store.files, open_files=store.open_files, findings=sorted(findings, key=_place),
             flags=sorted(flags, key=_place),

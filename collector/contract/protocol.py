@@ -258,6 +258,8 @@ class EngineChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Only of the engine transformers: how it runs requests at a concurrency above 1."""
     answers_by: AnswersBy = "generation"
     """`embedding`: query and candidates become vectors (mean pooling) and are ranked by cosine; only for a ranking."""
+    has_step_capture: bool = False
+    """Writes the time of every token into the run's steps file; of a server, see its has_chunk_capture."""
     script: Label | None = None
     threads: Annotated[int, Meta(ge=1)] | None = None
 

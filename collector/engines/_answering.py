@@ -90,8 +90,10 @@ class Answering:
         if failed:
             yield from failed
             return
+        lengths = [len(each.token_ids) for each in decoded] if self._setup.engine.has_step_capture else []
+        live = [sum(length > step for length in lengths) for step in range(max(lengths, default=0))]
         for row, (prompt, each) in enumerate(zip(rows, decoded, strict=True)):
-            yield self._answered(prompt, intended_ns, each, row=row, number=number, padding=padding[row])
+            yield self._answered(prompt, intended_ns, each, row=row, number=number, padding=padding[row], live=live)
 
     def _too_long(self, prompt: EncodedPrompt) -> Answer | None:
         generation = self._setup.generation
@@ -120,8 +122,9 @@ class Answering:
         )  # fmt: skip
 
     def _answered(
-        self, prompt: EncodedPrompt, intended_ns: int, decoded: Decoded, *, row: int, number: int, padding: int | None
-    ) -> Answer:
+        self, prompt: EncodedPrompt, intended_ns: int, decoded: Decoded, *, row: int, number: int,
+        padding: int | None, live: Sequence[int] = (),
+    ) -> Answer:  # fmt: skip
         text = self._encoder.text(decoded.token_ids)
         is_late = decoded.finish_reason == "timeout"
         return Answer(
@@ -132,6 +135,7 @@ class Answering:
             failure_cause="timeout" if is_late else None,
             failure_message=f"no complete answer within {self._setup.limits.request_s} s" if is_late else None,
             gaps_ns=[later - earlier for earlier, later in pairwise(decoded.stamps_ns)], text=text,
+            step_stamps_ns=decoded.stamps_ns, step_live_rows=list(live[: len(decoded.stamps_ns)]),
             token_ids=decoded.token_ids,
         )  # fmt: skip
 

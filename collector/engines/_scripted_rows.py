@@ -31,6 +31,7 @@ class Row:
     first_ns: int
     gap_ns: int
     stamps_ns: list[int] = field(default_factory=list)
+    live_rows: list[int] = field(default_factory=list)
     is_late: bool = False
 
 
@@ -122,6 +123,8 @@ class ScriptedRows:
             now_ns = self._clock.monotonic_ns()
             for row in live:
                 row.stamps_ns.append(now_ns)
+                if len(rows) > 1:
+                    row.live_rows.append(len(live))
 
     def _failed(self, prompt: EncodedPrompt, told: AnswerScript, sent_ns: int) -> Answer:
         return Answer(
@@ -141,7 +144,8 @@ class ScriptedRows:
             finish_reason="timeout" if row.is_late else row.finish_reason,
             request_outcome="failed" if row.is_late else "completed", failure_cause="timeout" if row.is_late else None,
             failure_message=f"no answer within {self._setup.limits.request_s} s" if row.is_late else None,
-            gaps_ns=_gaps(stamps), text=None if row.is_late else row.text,
+            gaps_ns=_gaps(stamps), step_stamps_ns=stamps, step_live_rows=row.live_rows if stamps else [],
+            text=None if row.is_late else row.text,
             token_ids=[zlib.crc32(word.encode("utf-8", "surrogatepass")) for word in (row.text or "").split()],
         )  # fmt: skip
 

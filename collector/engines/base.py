@@ -156,6 +156,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     exception_class: str | None = None
     gaps_ns: list[int] = []
     gap_unit: GapUnit = "token"
+    step_stamps_ns: list[int] = []
+    """When each token was known, of an engine in process; kept only for the steps file."""
+    step_live_rows: list[int] = []
+    """Requests that generated in each of these steps, where the engine knows; empty for one at a time."""
     is_final: bool = True
     """False for a try that another one follows; its document comes again."""
     wire: Wire | None = None
