@@ -47,7 +47,7 @@ class Metric(NamedTuple):
     minus: str | None = None
     plus: str | None = None
 
-    def keys(self) -> Iterator[str]:
+    def record_keys(self) -> Iterator[str]:
         """Yield the names under which its samples stand in a scrape's record, buckets apart."""
         for name in (self.name, self.minus, self.plus):
             if name is not None:
