@@ -38,7 +38,9 @@ def main() -> None:
 
 
 _allow_commands = click.option(
-    "--allow-commands", is_flag=True, help="Let the protocol's own scorer run: a command or a Python function."
+    "--allow-commands",
+    is_flag=True,
+    help="Let what the protocol names run: its scorer (a command or a Python function), commands that start servers.",
 )
 
 
@@ -316,7 +318,9 @@ def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
 @click.option("--variant", "variants", multiple=True, help="Run only this variant; repeatable. The file stays open.")
 @click.option(
     "--series",
-    type=click.Choice(["reference", "weights", "compute", "cache", "batch", "several"]),
+    type=click.Choice(
+        ["reference", "weights", "compute", "cache", "batch", "concurrency", "rate", "engine", "several"]
+    ),
     multiple=True,
     help="Run only the passes in which this factor grows; repeatable. The file stays open.",
 )
@@ -352,9 +356,10 @@ def run(
 ) -> None:
     """Measure every pass of a frozen PROTOCOL on this machine and append the records to a file in --out.
 
-    What is most useful runs first: the reference, its repeat, each variant once, then repetitions and batches, and at
-    the end each variant is loaded again and asked again. Ctrl-C, a lost terminal and --stop-after leave the file open;
-    --resume continues it. Exit code 5: a pass or a reload failed, its failure is recorded; 130: stopped by a signal.
+    What is most useful runs first: the reference, its repeat, each variant once, then repetitions, batches,
+    concurrencies and rates, and at the end each variant is loaded again and asked again. Ctrl-C, a lost terminal and
+    --stop-after leave the file open; --resume continues it. Exit code 5: a pass or a reload failed, its failure is
+    recorded; 130: stopped by a signal.
 
     Example: collector run trial/protocol.toml --out runs/ --stop-after 2h
     """
@@ -411,17 +416,18 @@ def confirm(
     Example: collector confirm trial/protocol.toml --choice choice.json --out runs/
     """
     from collector.confirm import REFERENCE_RUNS, prepare_look, read_choice, warning_before
-    from collector.environment import require_device, resolve_device
+    from collector.environment import deciding_engine, require_device, resolve_device
     from collector.freeze import read_frozen
     from collector.machine import ThisMachine
     from collector.processes import source_commit
     from collector.runner import RunOptions
 
     frozen = read_frozen(protocol, campaign)
-    engine = frozen.lock.plan.engine
-    resolved = resolve_device(device, engine.name)
-    require_device(resolved, engine.name)
-    detected = ThisMachine().detect(resolved, threads=engine.threads)
+    plan = frozen.lock.plan
+    decides = deciding_engine(plan.engine, plan.servers, plan.variants)
+    resolved = resolve_device(device, decides)
+    require_device(resolved, decides)
+    detected = ThisMachine().detect(resolved, threads=plan.engine.threads)
     look = prepare_look(read_choice(choice), frozen.lock, detected, out, is_resuming=resume)
     if (warning := warning_before(look)) is not None:
         click.echo(f"warning: {warning}", err=True)
@@ -500,13 +506,14 @@ def _with_rental(
 
 
 def _devices(frozen: FrozenProtocol, device: str) -> list[Device]:
-    from collector.environment import require_device, resolve_device
+    from collector.environment import deciding_engine, require_device, resolve_device
     from collector.machine import ThisMachine
 
-    engine = frozen.lock.plan.engine
-    resolved = resolve_device(device, engine.name)
-    require_device(resolved, engine.name)
-    return ThisMachine().detect(resolved, threads=engine.threads).devices
+    plan = frozen.lock.plan
+    decides = deciding_engine(plan.engine, plan.servers, plan.variants)
+    resolved = resolve_device(device, decides)
+    require_device(resolved, decides)
+    return ThisMachine().detect(resolved, threads=plan.engine.threads).devices
 
 
 def _measure(
@@ -532,7 +539,7 @@ def _ran(
     from collector.progress_lines import ProgressLines, stopping_on_signals
     from collector.runner import Run
 
-    if frozen.protocol.engine.name != "scripted":
+    if frozen.protocol.engine.name != "scripted" or frozen.protocol.servers:
         require_model_folder(frozen.protocol.model, frozen.base_dir)
     with ProgressLines() as progress, stopping_on_signals() as received:
         report = Run(

@@ -19,7 +19,7 @@ from collector.contract.protocol import EngineChoice, Generation, Limits, Model,
 from collector.contract.records import Device, Environment
 from collector.engines import engine_module
 from collector.engines.base import EngineSetup
-from collector.environment import resolve_device
+from collector.environment import deciding_engine, resolve_device
 from collector.installed import Extra, extras
 from collector.machine import Machine, ThisMachine
 from collector.memory import meter_for
@@ -89,7 +89,7 @@ def examine_machine(folder: Path, *, protocol: Path | None = None, machine: Mach
     """
     loaded = load_protocol(protocol) if protocol is not None else None
     machine = machine or ThisMachine()
-    first = resolve_device("auto", "transformers")
+    first = resolve_device("auto", _deciding(loaded))
     names = list(dict.fromkeys([first, *_cards(), "cpu"]))
     detected = [machine.detect(name, threads=None) for name in names]
     devices = [device for each in detected for device in each.devices]
@@ -110,6 +110,13 @@ def examine_machine(folder: Path, *, protocol: Path | None = None, machine: Mach
         model=_model(loaded) if loaded is not None else None,
         not_checked=_not_checked(detected[0].environment, devices, first),
     )
+
+
+def _deciding(loaded: LoadedProtocol | None) -> str:
+    if loaded is None or loaded.protocol.engine.name == "scripted":
+        return "transformers"
+    protocol = loaded.protocol
+    return deciding_engine(protocol.engine, protocol.servers, protocol.variants)
 
 
 def _cards() -> list[str]:
@@ -138,11 +145,17 @@ def _memory_scopes(device: str) -> list[MemoryScopeState]:
 
 def _missing(loaded: LoadedProtocol | None) -> list[Lack]:
     setup = check_setup(loaded) if loaded is not None else _plain_setup()
-    try:
-        if setup.engine.name != "scripted":
-            engine_module(setup.engine.name).identity(_plain_setup(setup))
-    except MissingDependency as fault:
-        return [Lack(fault.message, _command(fault.next_step))]
+    engines = [setup.engine]
+    if loaded is not None:
+        protocol = loaded.protocol
+        engines += [protocol.engine_of(variant) for variant in protocol.variants if variant.server is not None]
+    for engine in engines:
+        try:
+            if engine.name != "scripted":
+                asked = msgspec.structs.replace(_plain_setup(setup), engine=engine)
+                engine_module(engine.name).identity(asked)
+        except MissingDependency as fault:
+            return [Lack(fault.message, _command(fault.next_step))]
     findings = package_findings(loaded) if loaded is not None else []
     return [Lack(finding.message, finding.next_step) for finding in findings]
 

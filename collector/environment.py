@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import msgspec
 from collector import host, nvidia
 from collector.contract.digests import JsonValue, short_id
 from collector.contract.errors import DeviceFault, DossierError
+from collector.contract.protocol import EngineChoice, ServerChoice, VariantChoice, engine_of
 from collector.contract.records import ENVELOPE, Device, Environment, Record
 from collector.contract.records.base import MissingReason
 from collector.contract.records.setups import DeviceKind
@@ -25,6 +27,8 @@ PACKAGES = (
 )  # fmt: skip
 """Libraries whose version can change a result."""
 
+SERVED, ELSEWHERE = "openai", "elsewhere"
+"""Engines as far as the device is concerned: a server that is started here, and one that may be on another machine."""
 _DEVICE = re.compile(r"cpu|mps|cuda(:\d{1,3})?")
 
 _CARD_ONLY = (
@@ -40,18 +44,33 @@ class Detected(NamedTuple):
     devices: list[Device]
 
 
+def deciding_engine(engine: EngineChoice, servers: Sequence[ServerChoice], variants: Sequence[VariantChoice]) -> str:
+    """Return the name of the engine whose device a run is on: the one in process, where any variant runs in process.
+
+    Otherwise SERVED where a server is started here, and ELSEWHERE where all of them run already.
+    """
+    choices = [engine_of(engine, servers, variant) for variant in variants]
+    in_process = [choice.name for choice in choices if choice.server is None]
+    if in_process:
+        return in_process[0]
+    return SERVED if any(choice.server and choice.server.start for choice in choices) else ELSEWHERE
+
+
 def resolve_device(device: str, engine_name: str) -> str:
     """Return the device that the engine will use: `auto` is the first card that torch is built for, else the CPU.
 
     Everything after it (engine, meter, records) is told the device found here. Asked without importing torch: whether
-    torch can really use the card shows when the engine loads, which fails by name and never falls back unseen.
+    torch can really use the card shows when the engine loads, which fails by name and never falls back unseen. A server
+    that is started here has libraries of its own: for it the driver alone is asked.
     """
     if device == "cuda":
         return "cuda:0"
     if device != "auto":
         return device
+    if engine_name == SERVED:
+        return "cuda:0" if nvidia.has_cuda() else "cpu"
     torch_version = package_versions().get("torch", "+cpu")
-    if engine_name == "scripted" or "+cpu" in torch_version:
+    if engine_name in ("scripted", ELSEWHERE) or "+cpu" in torch_version:
         return "cpu"
     has_card = Path("/dev/kfd").exists() if "+rocm" in torch_version else nvidia.has_cuda()
     return "cuda:0" if has_card else "cpu"
@@ -64,7 +83,8 @@ def require_device(device: str, engine_name: str) -> None:
     """
     if not _DEVICE.fullmatch(device):
         raise DossierError(f"{device!r} is no device", next_step="name auto, cpu, or a card such as cuda:0")
-    if engine_name == "scripted" or not device.startswith("cuda") or "+rocm" in package_versions().get("torch", ""):
+    is_unused = engine_name in ("scripted", ELSEWHERE) or not device.startswith("cuda")
+    if is_unused or "+rocm" in package_versions().get("torch", ""):
         return
     if nvidia.driver_facts(nvidia.visible_ordinal(device)) is None:
         raise DeviceFault(

@@ -20,7 +20,10 @@ from collector.contract.texts import texts_path
 from collector.plan import CHECKED, Chosen, PlannedPass, check_documents, warmup_documents
 
 LINEAR = "time grows in proportion to the number of documents: assumed"
-BATCH_AS_ONE = "a batch takes as long per document as one request at a time: assumed, none was measured"
+LOAD_AS_ONE = (
+    "a batch takes as long per document as one request at a time: assumed, none was measured; and so do requests "
+    "submitted together"
+)
 Basis = Literal["measured", "one_at_a_time", "failed", "unknown"]
 
 
@@ -89,6 +92,7 @@ def measured_in(paths: Iterable[Path], plan_id: str) -> Measured:
 def _measured_in(path: Path, plan_id: str) -> tuple[dict[Chosen, Cost], int]:
     begun: dict[str, Chosen] = {}
     answered: dict[str, list[Request]] = {}
+    together: dict[str, int] = {}
     failures: dict[str, Failure] = {}
     costs: dict[Chosen, Cost] = {}
     count = 0
@@ -98,6 +102,7 @@ def _measured_in(path: Path, plan_id: str) -> tuple[dict[Chosen, Cost], int]:
                 return {}, 0
             case PassBegin() as begin:
                 begun[begin.pass_id] = Chosen(begin.variant_name, begin.batch, begin.concurrency, begin.rate_per_s)
+                together[begin.pass_id] = begin.concurrency if begin.arrivals == "closed" else 1
             case Request() as request:
                 count += 1
                 if request.phase == "measure" and request.request_outcome == "completed":
@@ -105,7 +110,7 @@ def _measured_in(path: Path, plan_id: str) -> tuple[dict[Chosen, Cost], int]:
             case Failure(failure_scope="pass", pass_id=str(pass_id)) as failure:
                 failures.setdefault(pass_id, failure)
             case PassEnd(pass_id=pass_id) as end if pass_id in begun and end.pass_outcome != "interrupted":
-                cost = _cost(end, answered.get(pass_id, []), failures.get(pass_id))
+                cost = _cost(end, answered.get(pass_id, []), failures.get(pass_id), together=together[pass_id])
                 if cost.cause is None or begun[pass_id] not in costs:
                     costs[begun[pass_id]] = cost
             case _:
@@ -113,24 +118,28 @@ def _measured_in(path: Path, plan_id: str) -> tuple[dict[Chosen, Cost], int]:
     return costs, count
 
 
-def _cost(end: PassEnd, answered: Sequence[Request], failure: Failure | None) -> Cost:
+def _cost(end: PassEnd, answered: Sequence[Request], failure: Failure | None, *, together: int) -> Cost:
     if failure is not None and end.pass_outcome == "failed":
         return Cost(end.pass_ns, 0, 0, None, failure.failure_cause, failure.phase)
     load_ns, measure_ns = end.phase_ns.get("load", 0), end.phase_ns.get("measure", 0)
-    return Cost(end.pass_ns - measure_ns, load_ns, end.try_count, _per_document(answered, measure_ns, end.try_count))
+    per_document = _per_document(answered, measure_ns, end.try_count, together=together)
+    return Cost(end.pass_ns - measure_ns, load_ns, end.try_count, per_document)
 
 
-def _per_document(answered: Sequence[Request], measure_ns: int, documents: int) -> Span | None:
+def _per_document(
+    answered: Sequence[Request], measure_ns: int, documents: int, *, together: int
+) -> Span | None:  # fmt: skip
     """Return the time per document: the measure phase by its documents, and the fastest and slowest one or batch.
 
-    What passes between answers is in the mean, and is put onto both ends as well.
+    What passes between answers is in the mean, and is put onto both ends as well. together: requests that a closed loop
+    has under way, each of which takes its share of the time.
     """
     rows: dict[tuple[str, int], list[Request]] = {}
     for request in answered:
         key = (request.document_id, 0) if request.padding_tokens is None else ("", request.batch_number)
         rows.setdefault(key, []).append(request)
     spans = [
-        Fraction(max(done) - min(sent), len(batch))
+        Fraction(max(done) - min(sent), len(batch) * together)
         for batch in rows.values()
         if (done := [r.done_ns for r in batch if r.done_ns is not None])
         and (sent := [r.sent_ns for r in batch if r.sent_ns is not None])
@@ -163,7 +172,11 @@ def _estimate(planned: PlannedPass, costs: Mapping[Chosen, Cost], lock: Lock, st
         return PassEstimate(planned, 0, Span(*[Fraction(cost.once_ns)] * 3), "failed" if cost.cause else "unknown")
     more = 0 if own else checks + max(0, warmups - lock.plan.plan.warmup_requests)
     once = Span(*[Fraction(cost.once_ns)] * 3)
-    span = once.plus(cost.per_document.times(documents + more))
+    each = cost.per_document
+    if load.rate_per_s is not None:  # an open loop is not over before its last arrival
+        apart_ns = Fraction(10**9) / Fraction(load.rate_per_s)
+        each = Span(*(max(part, apart_ns) for part in each))
+    span = once.plus(each.times(documents + more))
     return PassEstimate(planned, requests, span, "measured" if own else "one_at_a_time")
 
 

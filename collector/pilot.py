@@ -101,7 +101,7 @@ class PlanReport(NamedTuple):
     wanted: int
     documents: int
     failed: list[Failed]
-    has_assumed_batches: bool
+    has_assumed_loads: bool
     offers: list[OfferForPlan]
     disk: Disk | None
     deadline: Deadline | None
@@ -172,7 +172,7 @@ def plan_report(
             for chosen, cost in measured.costs.items()
             if cost.cause is not None
         ],
-        has_assumed_batches=any(one.basis == "one_at_a_time" for one in estimates),
+        has_assumed_loads=any(one.basis == "one_at_a_time" for one in estimates),
         offers=_offers(campaign, devices, whole) if campaign is not None else [],
         disk=_disk(measured, estimates, reloads, folder),
         deadline=_deadline(campaign, whole),

@@ -8,12 +8,12 @@ from typing import Any
 
 from collector.contract.money import Taxed
 from collector.contract.tariffs import NS_PER_HOUR
-from collector.estimate import BATCH_AS_ONE, LINEAR, PassEstimate, Span
+from collector.estimate import LINEAR, LOAD_AS_ONE, PassEstimate, Span
 from collector.pilot import Deadline, Disk, OfferForPlan, PlanReport, Priced
 
 _FITS = {
     "fits": "it fits, also at the slow end of the range",
-    "too long": "it does not fit, even at the fast end of the range: drop variants, batches or repetitions",
+    "too long": "it does not fit, even at the fast end of the range: drop variants, loads or repetitions",
     "uncertain": "it may not fit: the deadline lies within the range; measure more documents with --pilot",
 }
 
@@ -44,8 +44,8 @@ def _estimates(report: PlanReport) -> Iterator[str]:
         yield f"hours: not known, nothing was measured of {unknown}"
     else:
         yield f"hours: {_hours(report.whole)}; {LINEAR}"
-        if report.has_assumed_batches:
-            yield f"       {BATCH_AS_ONE}"
+        if report.has_assumed_loads:
+            yield f"       {LOAD_AS_ONE}"
     for offer in report.offers:
         yield from _offer_lines(offer)
     if report.disk is not None:
@@ -61,6 +61,7 @@ def plan_values(report: PlanReport) -> dict[str, Any]:
         "passes": [
             {
                 "variant": one.planned.variant.name, "batch": one.planned.key.batch,
+                "concurrency": one.planned.key.concurrency, "rate_per_s": one.planned.key.rate_per_s,
                 "repetition": one.planned.key.repetition, "purpose": one.planned.purpose,
                 "documents": len(one.planned.document_order), "hours": _hours_value(one.span), "basis": one.basis,
             }
@@ -68,7 +69,7 @@ def plan_values(report: PlanReport) -> dict[str, Any]:
         ],
         "reload_checks": {name: _hours_value(span) for name, span in report.reloads.items()},
         "hours": _hours_value(report.whole),
-        "assumptions": [LINEAR, *([BATCH_AS_ONE] if report.has_assumed_batches else [])] if report.documents else [],
+        "assumptions": [LINEAR, *([LOAD_AS_ONE] if report.has_assumed_loads else [])] if report.documents else [],
         "pilot": {
             "documents_wanted": report.wanted, "documents_measured": report.documents,
             "failed": [failed._asdict() for failed in report.failed],
@@ -80,8 +81,12 @@ def plan_values(report: PlanReport) -> dict[str, Any]:
 
 
 def _name(one: PassEstimate) -> str:
-    batch = one.planned.key.batch
-    return f"{one.planned.variant.name}{f' in batches of {batch}' if batch > 1 else ''}"
+    key, name = one.planned.key, one.planned.variant.name
+    if key.rate_per_s is not None:
+        return f"{name} at {key.rate_per_s:g} arrivals per second ({key.arrivals})"
+    if key.concurrency > 1:
+        return f"{name}, {key.concurrency} requests at a time"
+    return f"{name} in batches of {key.batch}" if key.batch > 1 else name
 
 
 def _pass_line(one: PassEstimate) -> str:

@@ -36,7 +36,8 @@ def prompt_lengths(loaded: LoadedProtocol) -> PromptLengths:
     """
     protocol = loaded.protocol
     try:
-        encoder = engine_module(protocol.engine.name).encoder(check_setup(loaded))
+        setup = check_setup(loaded)
+        encoder = engine_module(setup.engine.name).encoder(setup)
         prompts = [render_prompt(protocol.task, document) for document in loaded.documents]
         encoded = encoder.encode(prompts)
         counts = [longest_text(each).tokens for each in encoded]
@@ -107,13 +108,17 @@ def _too_long(loaded: LoadedProtocol, encoded: Sequence[EncodedPrompt], limit: i
 
 
 def check_setup(loaded: LoadedProtocol) -> EngineSetup:
-    """Return what an engine needs to know for anything but loading: the first variant, on the processor."""
+    """Return what an engine needs to know for anything but loading, on the processor.
+
+    The variant is the first that the protocol's own engine answers for, else the first: its prompts are the same.
+    """
     protocol = loaded.protocol
+    variant = next((each for each in protocol.variants if each.server is None), protocol.variants[0])
     return EngineSetup(
         base_dir=str(loaded.path.parent),
         model=protocol.model,
-        engine=protocol.engine,
-        variant=protocol.variants[0],
+        engine=protocol.engine_of(variant),
+        variant=variant,
         generation=protocol.generation,
         limits=protocol.limits,
         device="cpu",

@@ -25,7 +25,7 @@ from collector.contract.records.base import Stage
 from collector.documents import render_prompt
 from collector.engines import engine_module
 from collector.engines.base import RELOAD, EngineSetup, Prompt
-from collector.environment import Detected, require_device, resolve_device
+from collector.environment import Detected, deciding_engine, require_device, resolve_device
 from collector.events import PassJob
 from collector.freeze import FrozenProtocol
 from collector.journal import Journal
@@ -46,6 +46,7 @@ from collector.reload_check import Judged, Reload, due_reloads, expected_reloads
 from collector.resume import Progress
 from collector.run_description import change_of_rental, describe, header, left_out, pass_begin, warn_of_others
 from collector.run_files import newest_sealed, resumable
+from collector.server_rules import require_startable
 from collector.workers import WorkerFactory
 
 
@@ -61,7 +62,7 @@ class RunOptions(NamedTuple):
     is_reloading: whether artefacts are loaded again at the end, where the plan wants it.
     rental_id: the rental of the campaign that this machine is paid by, or null.
     stop_after_s: seconds after which the run stops, or null.
-    allow_commands: whether code that the protocol names (its scorer) may run.
+    allow_commands: whether what the protocol names may run: its scorer, the commands that start its servers.
     commit: the collector's own commit, where it runs from a checkout.
     """
 
@@ -127,7 +128,9 @@ class Run:
         self._documents = {document.id: document for document in frozen.documents}
         self._judging = judging_of(frozen)
         self._is_reloading = options.is_reloading and self._lock.plan.plan.reload_check
-        self._device = resolve_device(options.device, self._lock.plan.engine.name)
+        plan = self._lock.plan
+        self._device_engine = deciding_engine(plan.engine, plan.servers, plan.variants)
+        self._device = resolve_device(options.device, self._device_engine)
 
     def run(self, out_dir: Path) -> RunReport:
         """Run what is left of the plan and return what was done.
@@ -175,7 +178,8 @@ class Run:
     def _check(self) -> None:
         require_scorable(self._lock.trial)
         require_allowed(self._frozen, allow_commands=self._options.allow_commands)
-        require_device(self._device, self._lock.plan.engine.name)
+        require_startable(self._frozen.protocol, allow_commands=self._options.allow_commands)
+        require_device(self._device, self._device_engine)
         names = [variant.name for variant in self._lock.plan.variants]
         for name in self._options.only:
             if name not in names:

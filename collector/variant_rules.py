@@ -22,6 +22,8 @@ def quantization_findings(path: Path, protocol: Protocol, line_of: Callable[[str
         return
     gguf_file = protocol.model.gguf_file
     for index, variant in enumerate(protocol.variants):
+        if variant.server is not None:  # what its server makes of the weights is between it and its start command
+            continue
         place = f"variant[{index}].quantization"
         if variant.quantization == "gguf" and gguf_file is None:
             message = f"variant {variant.name!r} keeps GGUF blocks, and the model names no GGUF file"
@@ -41,12 +43,17 @@ def quantization_findings(path: Path, protocol: Protocol, line_of: Callable[[str
 
 
 def package_findings(loaded: LoadedProtocol) -> list[Finding]:
-    """Return one finding per quantized variant whose packages are not installed here, with the install command."""
+    """Return one finding per quantized variant whose packages are not installed here, with the install command.
+
+    A server's packages are in an environment of its own, which is not looked into.
+    """
     protocol = loaded.protocol
+    if protocol.engine.name == "openai":
+        return []
     module = engine_module(protocol.engine.name)
     findings = []
     for index, variant in enumerate(protocol.variants):
-        if variant.quantization == "none":
+        if variant.quantization == "none" or variant.server is not None:
             continue
         setup = EngineSetup(
             base_dir=str(loaded.path.parent), model=protocol.model, engine=protocol.engine, variant=variant,
