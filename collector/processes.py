@@ -153,6 +153,51 @@ class ProcessWorker:
         self._queue.put(None)
 
 
+class PipedProcess:
+    """A Python module in a process of its own, with a pipe to it and one from it, in the group of its starter.
+
+    Whoever kills that group ends it too. It is told its descriptors and the starter's process id as arguments.
+    """
+
+    def __init__(self, module: str) -> None:
+        its_input, self._input = os.pipe()
+        output, its_output = os.pipe()
+        self._output = open(output, "rb")  # noqa: SIM115  # closed in `end`
+        command = [sys.executable, "-P", "-m", module, str(its_input), str(its_output), str(os.getpid())]
+        try:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(its_input, its_output))
+        finally:
+            os.close(its_input)
+            os.close(its_output)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def write(self, data: bytes) -> None:
+        """Write all of it. Raises BrokenPipeError where nobody reads."""
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._input, left) :]
+
+    def read(self, count: int) -> bytes:
+        """Return so many bytes, fewer where the process ended before."""
+        return self._output.read(count)
+
+    def end(self, *, last_bytes: bytes, grace_s: float) -> int:
+        """Write last bytes, close its input, wait, kill it if it is still there, and return its exit code."""
+        if not self._output.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self.write(last_bytes)
+            os.close(self._input)
+            self._output.close()
+        try:
+            return self._process.wait(grace_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+
 class CommandEnd(NamedTuple):
     """How a command ended. exit_code: null where it reached its time limit; negative for a signal."""
 

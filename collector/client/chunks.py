@@ -66,6 +66,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     timings: dict[str, float] = {}
     metrics: dict[str, float] = {}
     error: ServerError | None = None
+    has_choice: bool = False
+    """False of an event that only counts, or says something else beside the answer."""
     is_end: bool = False
 
     @property
@@ -176,7 +178,7 @@ def _chunk(body: _Body, choice: _Choice, error: ServerError | None, reasoning_fi
         has_empty_text=isinstance(spoken, str) and not spoken and not role and finish_reason is None,
         role=role if isinstance(role, str) else None, finish_reason=finish_reason, stop_text=_stop_text(body, choice),
         usage=_usage_of(body.usage), token_count=_token_count(choice), timings=_numbers(body.timings),
-        metrics=_numbers(body.metrics), error=error,
+        metrics=_numbers(body.metrics), error=error, has_choice=True,
     )  # fmt: skip
 
 

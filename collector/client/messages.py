@@ -5,11 +5,11 @@ All stamps are nanoseconds of the machine's one monotonic clock, which both proc
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from collector.contract.records import ClientWindow
+from collector.contract.records import ENVELOPE, ClientWindow
 from collector.engines.base import Load
 
 Ending = Literal[
@@ -79,6 +79,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, tag="exchange"):
     ending: Ending
     fault: str | None = None
     """The error's class and words, where there was one."""
+    retry_after_s: float | None = None
 
 
 class ScrapeText(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):
@@ -89,9 +90,13 @@ class ScrapeText(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):
 
 
 class ClientDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
-    """The job is over: what the generator measured of itself; pass_id and phase are filled by the engine."""
+    """The job is over: what the generator measured of itself; pass_id and phase are filled by the engine.
+
+    pipe_backlog_max_bytes: most that waited for the worker to read it; it waits in memory, and nothing else waits.
+    """
 
     window: ClientWindow
+    pipe_backlog_max_bytes: int = 0
 
 
 class ClientFault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
@@ -101,3 +106,21 @@ class ClientFault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):
 
 
 ClientMessage = Exchange | ScrapeText | ClientDone | ClientFault
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(ClientMessage)
+
+
+def encode_message(message: ClientMessage) -> bytes:
+    """Return a message's bytes. The window travels without its envelope, which the journal fills."""
+    if not isinstance(message, ClientDone):
+        return _ENCODER.encode(message)
+    plain: dict[str, Any] = msgspec.to_builtins(message)
+    for name in ENVELOPE:
+        plain["window"].pop(name, None)
+    return _ENCODER.encode(plain)
+
+
+def decode_message(data: bytes) -> ClientMessage:
+    """Return the message of these bytes. Raises msgspec.DecodeError."""
+    return _DECODER.decode(data)
