@@ -12,6 +12,7 @@ server can mean (negative, fractional, beyond 2^40) are null, never zero.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -245,7 +246,10 @@ def _count(value: Any) -> int | None:
 def _numbers(value: Any) -> dict[str, float]:
     if not isinstance(value, dict):
         return {}
-    return {key: each for key, each in value.items() if isinstance(each, int | float) and not isinstance(each, bool)}
+    return {
+        key: each for key, each in value.items()
+        if isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each)
+    }  # fmt: skip
 
 
 def _error_of(body: _Body, *, is_error: bool) -> ServerError | None:

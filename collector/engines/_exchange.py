@@ -23,6 +23,7 @@ from typing import NamedTuple
 from collector.client.messages import Exchange, Limits
 from collector.contract.protocol import ServerKind
 from collector.contract.records.requests import FinishReason, PromptEvidence, RequestOutcome, TokenCountSource
+from collector.engine_timings import engine_timings
 
 from ._exchange_faults import Fault, fault_of, finish_of
 from ._received import Received, received
@@ -46,15 +47,15 @@ def has_unknown_stops(kind: ServerKind, stop_texts: Sequence[str]) -> bool:
 class ReadingRules(NamedTuple):
     """How the answers of one server are read.
 
-    count_tokens: the local tokenizer's count of a text, for a server that tells none. timings_ms: phase (queue,
-    prefill, decode) -> the name under which a response carries its milliseconds.
+    kind: by which the server's own times are read. count_tokens: the local tokenizer's count of a text, for a server
+    that tells none.
     """
 
     reasoning_fields: Sequence[str]
     limits: Limits
+    kind: ServerKind = "other"
     stop_texts: Sequence[str] = ()
     count_tokens: Callable[[str], int] | None = None
-    timings_ms: Mapping[str, str] = {}
 
 
 class SentPrompt(NamedTuple):
@@ -97,7 +98,7 @@ def answer_of(exchange: Exchange, prompt: EncodedPrompt, rules: ReadingRules, se
 def _wire(
     exchange: Exchange, found: Received, prompt: EncodedPrompt, rules: ReadingRules, sent: SentPrompt
 ) -> Wire:  # fmt: skip
-    usage = found.usage
+    usage, times = found.usage, engine_timings(rules.kind, found.timings)
     cached = usage.cached_tokens if usage.cached_tokens is not None else _whole(found.timings.get("cache_n"))
     return Wire(
         connection_wait_ns=exchange.connection_wait_ns, headers_ns=exchange.headers_ns,
@@ -105,8 +106,7 @@ def _wire(
         chunk_count=len(found.content_ns) if found.is_stream and exchange.pieces else None,
         http_status=exchange.http_status, prompt_tokens=usage.prompt_tokens, nonce_tokens=sent.nonce_tokens,
         reasoning_tokens=usage.reasoning_tokens, cached_tokens=cached,
-        engine_queue_ns=_timing_ns(found, rules, "queue"), engine_prefill_ns=_timing_ns(found, rules, "prefill"),
-        engine_decode_ns=_timing_ns(found, rules, "decode"),
+        engine_queue_ns=times.queue_ns, engine_prefill_ns=times.prefill_ns, engine_decode_ns=times.decode_ns,
         prompt_evidence=sent.evidence or _evidence_by_count(usage.prompt_tokens, len(prompt.token_ids)),
         prompt_token_ids=sent.server_ids, reasoning_text=found.thinking or None, chunk_stamps_ns=found.content_ns,
         chunk_tokens=found.content_tokens,
@@ -147,11 +147,6 @@ def _output_tokens(
 
 def _evidence_by_count(told: int | None, local: int) -> PromptEvidence:
     return "rendered" if told is None else "count" if told == local else "differs"
-
-
-def _timing_ns(found: Received, rules: ReadingRules, phase: str) -> int | None:
-    milliseconds = found.timings.get(rules.timings_ms.get(phase, ""))
-    return None if milliseconds is None or not 0 <= milliseconds < 1e12 else round(milliseconds * 1e6)
 
 
 def _whole(value: float | None) -> int | None:
