@@ -18,6 +18,7 @@ import contextlib
 from pathlib import Path
 from typing import Protocol
 
+from collector.contract.protocol import ServerChoice
 from collector.contract.records import Reading
 from collector.contract.records.base import Phase
 from collector.memory_cuda import CudaMeter
@@ -40,11 +41,17 @@ class MemoryMeter(Protocol):
         ...
 
 
-def meter_for(device: str) -> MemoryMeter:
+def meter_for(device: str, server: ServerChoice | None = None) -> MemoryMeter:
     """Return a meter for the engine's device (`cpu`, `cuda:0` ...): host always, plus that CUDA device.
+
+    server: what answers instead of this process; then it is its memory that is read.
 
     Importing torch and starting CUDA are left to the engine, so their memory belongs to the load phase.
     """
+    if server is not None:
+        from collector.memory_server import ServerMeter
+
+        return ServerMeter(device, is_started=bool(server.start))
     if not device.startswith("cuda"):
         return host_meter()
     return _Together([host_meter(), CudaMeter(visible_ordinal(device))])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
@@ -105,6 +105,10 @@ class NvmlDriver:
         self._nvml: Any = None
 
     def read(self, uuid: str | None, pid: int) -> DriverReading:
+        return self.read_tree(uuid, [pid])
+
+    def read_tree(self, uuid: str | None, pids: Iterable[int]) -> DriverReading:
+        """Return the bytes in use on the card by these processes together, and by everybody."""
         nvml = self._started()
         if nvml is None:
             return DriverReading("unsupported", "unsupported")
@@ -115,7 +119,7 @@ class NvmlDriver:
         except nvml.NVMLError as fault:
             reason = _reason(nvml, fault)
             return DriverReading(reason, reason)
-        return DriverReading(self._process(nvml, handle, pid), self._device(nvml, handle))
+        return DriverReading(self._processes(nvml, handle, set(pids)), self._device(nvml, handle))
 
     def _started(self) -> Any:
         """Return pynvml, started once and left running: starting it anew for each sample would cost milliseconds."""
@@ -128,15 +132,16 @@ class NvmlDriver:
             self._nvml = nvml
         return self._nvml
 
-    def _process(self, nvml: Any, handle: Any, pid: int) -> Value:
+    def _processes(self, nvml: Any, handle: Any, pids: set[int]) -> Value:
         try:
             listed = {each.pid: each.usedGpuMemory for each in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
         except nvml.NVMLError as fault:
             return _reason(nvml, fault)
-        if pid not in listed:
+        found = [used for pid, used in listed.items() if pid in pids]
+        if not found:
             # Inside a container the driver lists the host's process numbers, which are not ours.
             return "not_permitted"
-        return "unsupported" if listed[pid] is None else int(listed[pid])
+        return "unsupported" if None in found else sum(int(used) for used in found)
 
     def _device(self, nvml: Any, handle: Any) -> Value:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import socket
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -12,6 +13,8 @@ from collector.contract.errors import DossierError
 
 HOST = "127.0.0.1"
 """Where started servers listen, and nowhere else."""
+PAGE_BYTES = 4 << 20
+"""Read of one page at most."""
 
 
 class Address(NamedTuple):
@@ -28,24 +31,27 @@ class Address(NamedTuple):
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
 
-class Status(NamedTuple):
-    """The status of an answer, or why there was none."""
+class Page(NamedTuple):
+    """What a GET brought: the status, and the text of an answer with status 200; else why there was no answer."""
 
     status: int | None
+    text: str | None
     fault: str
 
 
-def status_of(address: Address, path: str, *, timeout_s: float) -> Status:
-    """Return the status of one GET."""
+def page_of(address: Address, path: str, *, timeout_s: float, headers: Mapping[str, str] | None = None) -> Page:
+    """Return what one GET of the path brings; a PAGE_BYTES at most is read."""
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
     connection = kind(address.host, address.port, timeout=timeout_s)
     try:
-        connection.request("GET", address.path + path, headers={"Connection": "close"})
-        return Status(connection.getresponse().status, "")
+        connection.request("GET", address.path + path, headers={"Connection": "close", **(headers or {})})
+        answer = connection.getresponse()
+        body = answer.read(PAGE_BYTES)
     except (OSError, http.client.HTTPException) as fault:
-        return Status(None, f"{type(fault).__name__}: {fault}")
+        return Page(None, None, f"{type(fault).__name__}: {fault}")
     finally:
         connection.close()
+    return Page(answer.status, body.decode("utf-8", "replace") if answer.status == http.client.OK else None, "")
 
 
 def address_of(url: str) -> Address:

@@ -12,6 +12,7 @@ import re
 import secrets
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,12 +27,12 @@ from collector.processes import LongCommand
 from collector.server_address import (
     HOST,
     Address,
-    Status,
+    Page,
     address_of,
     free_port,
     is_loopback,
     listens,
-    status_of,
+    page_of,
 )
 from collector.worker_faults import says_out_of_memory
 
@@ -72,6 +73,7 @@ class RunningServer:
         self._mark = mark
         self._places = places
         self._seen: dict[int, psutil.Process] = {}
+        self._seen_lock = threading.Lock()  # the memory meter asks from a thread of its own
         self._noted: set[str] = set()
         self._words = ""
         self._is_stopped = command is None
@@ -115,9 +117,13 @@ class RunningServer:
         """Return the server's process and what it started, as far as alive; empty for one that was there."""
         if self._command is None:
             return []
-        for each in _with_children(self._command.pid):
-            self._seen.setdefault(each.pid, each)
-        return [each for each in self._seen.values() if _is_alive(each)]
+        # Once it is reaped, its number may be somebody else's.
+        found = _with_children(self._command.pid) if self._command.exit_code() is None else []
+        with self._seen_lock:
+            for each in found:
+                self._seen.setdefault(each.pid, each)
+            seen = list(self._seen.values())
+        return [each for each in seen if _is_alive(each)]
 
     def stop(self) -> None:
         """End what was started: SIGTERM, `stop_s` to comply, then SIGKILL. May be called again, and after any end."""
@@ -133,7 +139,8 @@ class RunningServer:
                 break
             for each in left.values():
                 _signal(each, signal.SIGKILL)
-            self._seen.update(left)
+            with self._seen_lock:
+                self._seen.update(left)
             self._wait_gone(_AFTER_KILL_S)
         self._command.wait(_AFTER_KILL_S)
         self.last_words()
@@ -190,10 +197,24 @@ def start_server(
             f"the server {choice.name!r} cannot be started: {fault}",
             next_step=f"try the command by hand: {choice.start[0]}",
         ) from None
-    return RunningServer(
+    server = RunningServer(
         choice, Address("http", HOST, port, ""), running, mark=mark, device=device,
         places={place: name for place, name in places.items() if len(place) > 1},
     )  # fmt: skip
+    global _watched
+    _watched = server
+    return server
+
+
+_watched: RunningServer | None = None
+
+
+def watched() -> RunningServer | None:
+    """Return the server that this process started last: the memory meter begins before there is one.
+
+    A worker starts one at most.
+    """
+    return _watched
 
 
 def server_at(choice: ServerChoice) -> RunningServer:
@@ -208,7 +229,7 @@ def wait_ready(server: RunningServer, *, path: str, ready_s: float) -> None:
     where it ended, or is not ready within `ready_s`, after stopping it.
     """
     if not server.is_started:
-        if (answer := status_of(server.address, path, timeout_s=min(ready_s, 30.0))).status is None:
+        if (answer := page_of(server.address, path, timeout_s=min(ready_s, 30.0))).status is None:
             raise EngineStart(
                 f"nothing answers at {server.base_url}: {answer.fault}",
                 next_step="start the server, or correct its url in the protocol",
@@ -216,7 +237,7 @@ def wait_ready(server: RunningServer, *, path: str, ready_s: float) -> None:
             )
         return
     give_up = time.monotonic() + ready_s
-    answer = Status(None, "never asked")
+    answer = Page(None, None, "never asked")
     while True:
         if ending := server.died():
             raise _failed(server, f"ended with {ending} before it was ready")
@@ -224,7 +245,7 @@ def wait_ready(server: RunningServer, *, path: str, ready_s: float) -> None:
         if left_s <= 0:
             told = f"status {answer.status}" if answer.status else answer.fault
             raise _failed(server, f"was not ready within {ready_s:g} s; {path}: {told}", is_late=True)
-        answer = status_of(server.address, path, timeout_s=min(left_s, _ASK_S))
+        answer = page_of(server.address, path, timeout_s=min(left_s, _ASK_S))
         if answer.status == http.client.OK and server.died() is None:
             break
         server.processes()

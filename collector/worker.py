@@ -95,11 +95,14 @@ class JobRun:
         if self._job.setup.engine.answers_by == "embedding":  # no decode step, and no gap that could settle
             yield Finished(is_steady=None, live_row_steps=None)
             return
+        steady = is_steady(self._steps.gap_medians_ns())
+        if (
+            self._job.load.concurrency > 1
+        ):  # requests join and leave at any step: which shared one, only stamps can tell
+            yield Finished(is_steady=steady, live_row_steps=None)
+            return
         live_rows = self._steps.live_rows()
-        yield Finished(
-            is_steady=is_steady(self._steps.gap_medians_ns()), live_row_steps=row_steps(live_rows),
-            live_row_histogram=live_rows,
-        )  # fmt: skip
+        yield Finished(is_steady=steady, live_row_steps=row_steps(live_rows), live_row_histogram=live_rows)
 
     def _whole_pass(self) -> Iterator[Event]:
         yield from self._in_phase("load", self._load)
@@ -300,7 +303,8 @@ def main(arguments: Sequence[str]) -> None:
     job = msgspec.json.decode(jobs.readline(), type=PassJob)
     threading.Thread(target=_exit_at_end, args=(jobs,), daemon=True).start()
     with open(event_fd, "wb") as events:
-        for event in run_job(job, clock=SystemClock(), meter=meter_for(job.setup.device)):
+        meter = meter_for(job.setup.device, job.setup.engine.server)
+        for event in run_job(job, clock=SystemClock(), meter=meter):
             events.write(encode_event(event))
             events.flush()
     for stream in (sys.stdout, sys.stderr):

