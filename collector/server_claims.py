@@ -20,11 +20,16 @@ _SAID_LENGTH = 300
 
 
 def server_claim(
-    server: RunningServer, choice: ServerChoice, *, headers: Mapping[str, str] | None = None
-) -> ServerClaim:  # fmt: skip
+    server: RunningServer,
+    choice: ServerChoice,
+    *,
+    headers: Mapping[str, str] | None = None,
+    metrics: str | None = None,
+) -> ServerClaim:
     """Return what the server claims; pass_id is filled by the worker.
 
-    headers: of every request, the key included; none is recorded. A path that does not answer claims nothing. Of a
+    headers: of every request, the key included; none is recorded. metrics: its metrics page, which is asked for where
+    it is not given. A path that does not answer claims nothing. Of a
     place on the server's machine the last name is kept.
     """
     facts = KINDS[choice.kind]
@@ -39,8 +44,9 @@ def server_claim(
             claims[claim.name], sources[claim.name] = value, claim.path
     metrics_path = choice.metrics_path or facts.metrics_path
     if facts.info_claims and metrics_path:
-        text = page_of(server.address, metrics_path, headers=headers or {}, timeout_s=_ASK_S).text or ""
-        for name, value in claims_of_metrics(text, choice.kind).items():
+        if metrics is None:
+            metrics = page_of(server.address, metrics_path, headers=headers or {}, timeout_s=_ASK_S).text or ""
+        for name, value in claims_of_metrics(metrics, choice.kind).items():
             if name not in claims:
                 claims[name], sources[name] = _short(value), metrics_path
     missing: dict[str, MissingReason] = {}
