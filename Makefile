@@ -16,7 +16,7 @@ export PIP_CONSTRAINT := $(CURDIR)/.ci/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ranking-model samples test test-tiers test-all lint types format schemas benchmarks clean
+.PHONY: help demo ranking-model samples sample-engines test test-tiers test-all lint types format schemas benchmarks clean
 
 help: ## show this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ ranking-model: $(CACHE)/ranking-model.path ## a small model for rankings by embe
 
 samples: $(CACHE)/demo-model.path $(CACHE)/ranking-model.path ## record the campaigns of sample_runs again (over an hour, on an idle machine)
 	BIN=$(abspath $(BIN)) sample_runs/record.sh labelled all-tiers ranking
+
+sample-engines: $(CACHE)/demo-model.path ## record sample_runs/engines through real servers (builds .servers, 5 GB; a quarter of an hour, on an idle machine)
+	BIN=$(abspath $(BIN)) sample_runs/servers/record.sh
 
 test: lint types ## the default tier: tests, ruff, mypy strict
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser and not server and not gpu'
@@ -84,4 +87,4 @@ $(CACHE)/ranking-model.path: $(INSTALLED)
 	mv $@.part $@
 
 clean: ## remove what make made
-	rm -rf $(VENV) $(CACHE) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CACHE) .servers demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -6,6 +6,7 @@
 set -euo pipefail
 folder=${1:?"name the folder that shall hold the environments: environments.sh .servers"}
 python=${PYTHON:-python3}
+unset PIP_CONSTRAINT # the project's own pins are for its own environment
 mkdir -p "$folder"
 cd "$folder"
 
