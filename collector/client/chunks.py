@@ -12,7 +12,6 @@ server can mean (negative, fractional, beyond 2^40) are null, never zero.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import msgspec
 
 END = b"[DONE]"
 _MOST_TOKENS = 2**40
+_MOST = 1e18
 _OTHER_CONTENT = (b'"content"', b'"text"', b'"tool_calls"', b'"function_call"', b'"refusal"')
 
 
@@ -248,7 +248,7 @@ def _numbers(value: Any) -> dict[str, float]:
         return {}
     return {
         key: each for key, each in value.items()
-        if isinstance(each, int | float) and not isinstance(each, bool) and math.isfinite(each)
+        if isinstance(each, int | float) and not isinstance(each, bool) and abs(each) < _MOST
     }  # fmt: skip
 
 
@@ -270,7 +270,7 @@ def _error_of(body: _Body, *, is_error: bool) -> ServerError | None:
 def _named_error(error: dict[str, Any]) -> ServerError:
     code = error.get("code")
     words = _string(error.get("message")) or json.dumps(error)
-    kind = _string(error.get("type")) or (code if isinstance(code, str) else "")
+    kind = _string(code) or _string(error.get("type"))  # a code in words is the closer name of the two
     return ServerError(words, _count(code), kind)
 
 
