@@ -142,8 +142,8 @@ def test_a03_a_well_ended_stream_without_content_is_empty_and_has_no_times(event
 def test_a04_thinking_is_generated_and_the_answer_has_its_own_first_token(name: str) -> None:
     thoughts = [(200.0 if number == 0 else 20.0, chat_chunk({name: "t"})) for number in range(50)]
     answers = [(20.0, chat_chunk({"content": "x"})) for _ in range(10)]
-    events = [chat_chunk({"role": "assistant", "content": ""}), *thoughts, *answers, chat_chunk(finish_reason="stop")]
-    answer = _answer([*events, DONE])
+    role, end = chat_chunk({"role": "assistant", "content": ""}), chat_chunk(finish_reason="stop")
+    answer = _answer([role, *thoughts, *answers, end, DONE])
     assert answer.wire is not None
     assert (answer.first_token_ns, answer.wire.first_answer_ns) == (200 * MS, 1200 * MS)
     assert (answer.text, answer.wire.reasoning_text) == ("x" * 10, "t" * 50)
