@@ -48,10 +48,10 @@ class Reply:
 
 
 class Connection(asyncio.Protocol):
-    """An open connection. on_idle_loss is called when it ends while no request is under way."""
+    """An open connection. on_end is called when it has ended, whoever ended it."""
 
-    def __init__(self, on_idle_loss: Callable[[Connection], None]) -> None:
-        self._on_idle_loss = on_idle_loss
+    def __init__(self, on_end: Callable[[Connection], None]) -> None:
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._reply: Reply | None = None
@@ -133,10 +133,8 @@ class Connection(asyncio.Protocol):
         self._stamp_ns = time.perf_counter_ns()
         self._transport = None
         self.is_reusable = False
-        if self._reply is not None:
-            self._end_by_close(exc)
-        else:
-            self._on_idle_loss(self)
+        self._end_by_close(exc)
+        self._on_end(self)
 
     # what the parser calls
 

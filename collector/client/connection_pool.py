@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import socket
 import ssl
 from collections import deque
@@ -20,6 +21,8 @@ from collector.client.messages import Ending, Target
 SPARES = 2
 _OPENED_TOGETHER = 32
 """A server's queue of connections not yet accepted is often 100 or 128 long; what does not fit waits a second."""
+_COLLECTED_TOGETHER = 256
+"""asyncio's transports are cycles, about 2 KB each: this many that ended are collected while the collector is off."""
 _Address = tuple[Any, ...]
 """As getaddrinfo gives it: host and port, of IPv6 flow and scope too."""
 
@@ -48,6 +51,7 @@ class ConnectionPool:
         self._openings: set[asyncio.Task[None]] = set()
         self._closed_by_server = 0
         """Not replaced yet."""
+        self._ended_count = 0
         self.is_in_window = False
         self.connection_count = 0
         self.reconnect_count = 0
@@ -104,10 +108,13 @@ class ConnectionPool:
         self._idle.clear()
         self._in_use.clear()
 
-    def _lost_while_idle(self, connection: Connection) -> None:
+    def _ended(self, connection: Connection) -> None:
         with contextlib.suppress(ValueError):
             self._idle.remove(connection)
             self._closed_by_server += 1
+        self._ended_count += 1
+        if self._ended_count % _COLLECTED_TOGETHER == 0 and not gc.isenabled():
+            gc.collect(1)
 
     def _keep_spares(self) -> None:
         """Idle losses are made good with the next request: a server that closes at once is not asked in a circle."""
@@ -152,7 +159,7 @@ class ConnectionPool:
             await self._loop.sock_connect(connected, address)
             name = self._target.host if self._tls else None
             _, connection = await self._loop.create_connection(
-                lambda: Connection(self._lost_while_idle), sock=connected, ssl=self._tls, server_hostname=name
+                lambda: Connection(self._ended), sock=connected, ssl=self._tls, server_hostname=name
             )
         except BaseException:
             connected.close()

@@ -4,8 +4,8 @@ A closed loop has `concurrency` slots, each with one request under way; the next
 becomes free, at the end of the last try of the one before. In an open loop requests are due by the schedule, whatever
 was answered; one that finds `concurrency` requests under way waits, and counts from when it was due all the same.
 
-The window begins when connections are open. Python's cyclic garbage collector is off in it: nothing here leaves cycles
-behind, and a collection would fall between the receipt of bytes and their stamp.
+The window begins when connections are open. Python's cyclic garbage collector is off in it, for a collection would fall
+between the receipt of bytes and their stamp; nothing here leaves cycles behind but connections that ended.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SCRAPE_S = 5.0
 
 
 class LoadRun:
-    """Runs one job once; `emit` gets each try when it is over and each scrape, and must not block."""
+    """Runs one job once, in the running loop; `emit` gets each try when it is over and each scrape. It must not block."""
 
     def __init__(self, job: ClientJob, emit: Emit) -> None:
         self._job = job
