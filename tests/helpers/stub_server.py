@@ -1,7 +1,8 @@
 """A scripted HTTP server on loopback, raw bytes over asyncio: what it writes, when, and in how many pieces.
 
 In a test: `with StubServer([stream(chat("Hello", usage=...))]) as stub: ... stub.base_url ... stub.seen`. A reply is
-given per POST, in order of arrival, the last one for ever; or by a function of the request. GET paths are in `pages`.
+given per POST, in order of arrival, the last one for ever; or by a function of the request. GET paths, and POST paths
+that are not counted, are in `pages`: a reply each, or a function of the request.
 As a process, for what starts servers by a command: `python stub_server.py --port 8000 --tokens 5 --delay-ms 10`.
 """
 
@@ -60,6 +61,7 @@ class Seen:
 
 
 Replies = Sequence[Reply] | Callable[[Seen], Reply]
+Page = Reply | Callable[[Seen], Reply]
 
 
 class StubServer:
@@ -69,12 +71,12 @@ class StubServer:
         self,
         replies: Replies = (),
         *,
-        pages: Mapping[str, Reply] | None = None,
+        pages: Mapping[str, Page] | None = None,
         port: int = 0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._replies = replies
-        self._pages = {**default_pages(), **(pages or {})}
+        self._pages: dict[str, Page] = {**default_pages(), **(pages or {})}
         self._port = port
         self._tls = tls
         self._numbers = itertools.count()
@@ -117,7 +119,7 @@ class StubServer:
         """Reset every connection and listen no more, as a server does that is killed."""
         asyncio.run_coroutine_threadsafe(self._die(), self._loop).result(10)
 
-    def set_page(self, path: str, reply: Reply) -> None:
+    def set_page(self, path: str, reply: Page) -> None:
         """Answer a path otherwise from now on."""
         self._pages[path] = reply
 
@@ -169,8 +171,11 @@ class StubServer:
 
     async def _answer(self, seen: Seen, place: int, writer: asyncio.StreamWriter) -> bool:
         """Write the reply; True where another request may follow on this connection."""
-        if seen.method == "GET" or seen.path in self._pages:
-            reply = self._pages.get(seen.path) or plain(404, {"error": {"message": "no such path", "code": 404}})
+        page = self._pages.get(seen.path.partition("?")[0])
+        if page is None and seen.method == "GET":
+            page = plain(404, {"error": {"message": "no such path", "code": 404}})
+        if page is not None:
+            reply = page(seen) if callable(page) else page
             return await self._write(reply, place, writer, is_logged=False)
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
@@ -378,7 +383,7 @@ def _main() -> None:
             return stream(events[:3], first_ms=chosen.first_ms, gap_ms=chosen.gap_ms, ending="hang")
         return stream(events, first_ms=chosen.first_ms, gap_ms=chosen.gap_ms)
 
-    pages = {"/health": busy()} if chosen.ready_after_s else {}
+    pages: dict[str, Page] = {"/health": busy()} if chosen.ready_after_s else {}
     with StubServer(answer, pages=pages, port=chosen.port) as stub:
         if chosen.ready_after_s:
             time.sleep(chosen.ready_after_s)

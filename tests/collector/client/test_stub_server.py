@@ -88,6 +88,8 @@ def test_serves_pages_and_changes_them() -> None:
         assert _get(stub, "/health")[0] == 200
         assert _get(stub, "/nowhere")[0] == 404
         assert json.loads(_post(stub, path="/tokenize")[1]) == {"tokens": [1, 2]}
+        stub.set_page("/tokenize", lambda seen: plain(200, {"tokens": [len(seen.json["prompt"])]}))
+        assert json.loads(_post(stub, {"prompt": "abc"}, path="/tokenize?x=1")[1]) == {"tokens": [3]}
         stub.set_page("/health", busy())
         assert _get(stub, "/health")[0] == 503
 
