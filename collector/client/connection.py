@@ -20,6 +20,10 @@ from collector.client.retry import asked_wait_s
 from collector.client.sse import EventReader
 
 _BODILESS = (204, 304)
+_RECEIVED = bytearray(256 * 1024)
+"""Where the loop puts what it received, for all connections: each is called right after, and keeps none of it. Else the
+loop would ask the system for 256 KiB to receive some hundred bytes."""
+_RECEIVED_VIEW = memoryview(_RECEIVED)
 
 
 class Reply:
@@ -47,7 +51,7 @@ class Reply:
         self.fault: str | None = None
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """An open connection. on_end is called when it has ended, whoever ended it."""
 
     def __init__(self, on_end: Callable[[Connection], None]) -> None:
@@ -102,7 +106,10 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_reusable = True
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> bytearray:
+        return _RECEIVED
+
+    def buffer_updated(self, nbytes: int) -> None:
         stamp_ns = self._stamp_ns = time.perf_counter_ns()
         reply, parser = self._reply, self._parser
         if reply is None or parser is None:  # bytes that no request asked for: nothing after them can be trusted
@@ -111,14 +118,14 @@ class Connection(asyncio.Protocol):
         reply.has_bytes = True
         fault: str | None = None
         try:
-            parser.feed_data(data)
+            parser.feed_data(_RECEIVED_VIEW[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             fault = f"{type(error).__name__}: {error}"
         if self._bodies:
             body = self._bodies[0] if len(self._bodies) == 1 else b"".join(self._bodies)
             self._bodies.clear()
             reply.pieces.append((stamp_ns, body))
-            if not reply.has_content and reply.http_status == 200:
+            if not reply.has_content and reply.http_status is not None and reply.http_status // 100 == 2:
                 self._look_for_content(body)
         if self._is_complete:
             self._finish("complete", stamp_ns, is_kept=self._is_kept and fault is None)

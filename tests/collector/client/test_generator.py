@@ -13,6 +13,7 @@ import pytest
 from client_load import body_of, job_for, limits, run_here
 from stub_server import Reply, Seen, StubServer, busy, chat, chat_chunk, plain, stream
 
+from collector.client.alarm import alarm
 from collector.client.connection import Connection
 from collector.client.connection_pool import ConnectionPool
 from collector.client.generator import LoadRun
@@ -80,8 +81,13 @@ def test_fewer_requests_than_slots_open_no_more_connections_than_requests() -> N
 # open loop
 
 
-@pytest.mark.parametrize("arrivals", ["constant", "poisson"])
-def test_requests_of_an_open_loop_are_due_by_the_schedule_whatever_was_answered(arrivals: str) -> None:
+@pytest.mark.parametrize("arrivals", ["constant", "poisson", "poisson by the loop's own timers"])
+def test_requests_of_an_open_loop_are_due_by_the_schedule_whatever_was_answered(
+    arrivals: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrivals, _, without_clocks = arrivals.partition(" ")
+    if without_clocks:  # as on a system that has no timerfd
+        monkeypatch.setattr("collector.client.alarm._libc", lambda: None)
     load = Load(concurrency=256, rate_per_s=100, arrivals=arrivals, seed=4)  # type: ignore[arg-type]
     with StubServer([stream(chat("Hi"), first_ms=100)]) as stub:
         ran = run_here(job_for(stub.port, 30, load=load))
@@ -330,6 +336,32 @@ def test_a29_a_wall_clock_that_is_set_while_requests_run_changes_no_duration(
     received_ns = [stamp_ns for each in ran.finals for stamp_ns, _ in each.pieces]
     assert min(written_ns) <= received_ns[0], "one clock for what the server wrote and what the client received"
     assert 300 * MS < ran.window.window_ns < after_ns - before_ns
+
+
+@pytest.mark.parametrize("has_clocks", [True, False])
+def test_an_alarm_rings_once_never_before_its_time_and_a_later_call_replaces_it(
+    has_clocks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_clocks:
+        monkeypatch.setattr("collector.client.alarm._libc", lambda: None)
+    rung_ns: list[int] = []
+
+    async def run() -> int:
+        bell = alarm(lambda: rung_ns.append(time.perf_counter_ns()))
+        bell.ring_at(time.perf_counter_ns() + 5 * MS)
+        due_ns = time.perf_counter_ns() + 40 * MS
+        bell.ring_at(due_ns)
+        await asyncio.sleep(0.1)
+        bell.ring_at(0)
+        await asyncio.sleep(0.05)
+        bell.ring_at(time.perf_counter_ns() + 10 * MS)
+        bell.close()
+        await asyncio.sleep(0.03)
+        return due_ns
+
+    due_ns = asyncio.run(run())
+    assert len(rung_ns) == 2, "the one in 5 ms was replaced, the last one closed"
+    assert rung_ns[0] >= due_ns
 
 
 def test_the_window_says_how_late_the_loop_was_also_for_ticks_that_it_swallowed() -> None:
