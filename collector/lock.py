@@ -23,6 +23,7 @@ from collector.contract.protocol import (
     documents_digest,
     lock_digests,
     portable,
+    portable_url,
 )
 from collector.contract.shape import shown
 from collector.protocol_file import LoadedProtocol
@@ -89,9 +90,9 @@ def content_of(loaded: LoadedProtocol, salt: bytes) -> Content:
 
 
 def _locked_server(server: ServerChoice) -> ServerChoice:
-    """A server without the folders of this machine: of each path its last name."""
+    """A server without the folders of this machine, of each path its last name, and without other machines' names."""
     return msgspec.structs.replace(
-        server, start=[portable(part) for part in server.start],
+        server, url=server.url and portable_url(server.url), start=[portable(part) for part in server.start],
         environment={name: portable(value) for name, value in server.environment.items()},
     )  # fmt: skip
 

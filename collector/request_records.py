@@ -6,12 +6,14 @@ import bisect
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from collector.contract.digests import text_hmac
-from collector.contract.records import GAP_BUCKET_BOUNDS_NS, Failure, Request
+from collector.contract.records import GAP_BUCKET_BOUNDS_NS, AnyRecord, Failure, Request, Scrape
 from collector.contract.records.base import MissingReason, Phase
 from collector.contract.records.requests import RequestOutcome
 from collector.contract.steps import Steps, encode_steps, microseconds, steps_digest
-from collector.engines.base import Answer, Wire
+from collector.engines.base import Answer, EncodedPrompt, Wire
 from collector.events import Event, PassJob, Recorded, Text
 from collector.missing import explained
 from collector.worker_notes import storable
@@ -43,6 +45,7 @@ class RequestRecords:
         self._salt = bytes.fromhex(job.salt_hex)
         self._origin_ns = origin_ns
         engine = job.setup.engine
+        self._is_served = engine.server is not None
         self._has_capture = engine.server.has_chunk_capture if engine.server else engine.has_step_capture
 
     def request(self, answer: Answer, phase: Phase, *, try_index: int, batch_number: int) -> MadeRequest:
@@ -52,8 +55,11 @@ class RequestRecords:
         tokens = ",".join(map(str, seen))
         texts = [
             self._text("prompt", storable(prompt.rendered), prompt.document_id),
-            self._text("token_ids", tokens, prompt.document_id),
         ]
+        # Where the server's tokens are others and nobody knows which, nothing stands for them.
+        is_known = wire.prompt_evidence != "differs" or wire.prompt_token_ids is not None
+        token_ids = self._text("token_ids", tokens, prompt.document_id)
+        texts += [token_ids] if is_known else []
         answer_hmac = None
         if answer.text is not None:
             texts.append(self._text("answer", storable(answer.text), prompt.document_id))
@@ -72,7 +78,7 @@ class RequestRecords:
             last_token_ns=self._offset(answer.last_token_ns), done_ns=self._offset(answer.done_ns),
             chunk_count=wire.chunk_count,
             prompt_tokens=len(prompt.token_ids) if answer.wire is None else wire.prompt_tokens,
-            local_prompt_tokens=None if answer.wire is None else len(prompt.token_ids), nonce_tokens=wire.nonce_tokens,
+            local_prompt_tokens=self._sent_tokens(prompt, wire), nonce_tokens=wire.nonce_tokens,
             output_tokens=answer.output_tokens, reasoning_tokens=wire.reasoning_tokens,
             cached_tokens=wire.cached_tokens,
             token_count_source=answer.token_count_source, finish_reason=answer.finish_reason,
@@ -81,12 +87,13 @@ class RequestRecords:
             engine_prefill_ns=wire.engine_prefill_ns, engine_decode_ns=wire.engine_decode_ns, gap_unit=answer.gap_unit,
             gap_counts=gap_counts(answer.gaps_ns), gap_max_ns=max(answer.gaps_ns, default=None),
             steps_sha256=None if steps is None else steps_digest(steps),
-            prompt_hmac=texts[0].hmac, prompt_token_hmac=texts[1].hmac,
+            prompt_hmac=texts[0].hmac, prompt_token_hmac=token_ids.hmac if is_known else None,
             prompt_evidence="token_ids" if answer.wire is None else wire.prompt_evidence,
             start_token_count=prompt.start_token_count,
             answer_hmac=answer_hmac,
         )  # fmt: skip
-        return MadeRequest(explained(record, _reasons(answer, has_capture=self._has_capture)), texts, steps)
+        reasons = _reasons(answer, is_served=self._is_served, has_capture=self._has_capture)
+        return MadeRequest(explained(record, reasons), texts, steps)
 
     def _steps(self, answer: Answer, phase: Phase, try_index: int) -> str | None:
         """Return the line of the steps file, where capture is on and anything came."""
@@ -103,6 +110,14 @@ class RequestRecords:
             )
         )  # fmt: skip
 
+    def of_engine(self, record: AnyRecord) -> AnyRecord:
+        """Return an engine's own record as one of this pass; a scrape's offset arrives as a stamp of the clock."""
+        if isinstance(record, Scrape):
+            return msgspec.structs.replace(
+                record, pass_id=self._job.pass_id, offset_ns=max(0, record.offset_ns - self._origin_ns)
+            )
+        return msgspec.structs.replace(record, pass_id=self._job.pass_id)
+
     def failure(self, answer: Answer, phase: Phase) -> Iterator[Event]:
         """Yield the failure of a request that did not complete."""
         if answer.request_outcome == "completed" or answer.failure_cause is None:
@@ -118,6 +133,9 @@ class RequestRecords:
     def _text(self, text_kind: str, text: str, document_id: str | None = None) -> Text:
         return Text(hmac=text_hmac(self._salt, text), text_kind=text_kind, text=text, document_id=document_id)
 
+    def _sent_tokens(self, prompt: EncodedPrompt, wire: Wire) -> int | None:
+        return len(prompt.token_ids) + (wire.nonce_tokens or 0) if self._is_served else None
+
     def _offset(self, stamp_ns: int | None) -> int | None:
         return None if stamp_ns is None else max(0, stamp_ns - self._origin_ns)
 
@@ -128,7 +146,7 @@ _OF_A_SERVER = (
 )  # fmt: skip
 
 
-def _reasons(answer: Answer, *, has_capture: bool) -> dict[str, MissingReason]:
+def _reasons(answer: Answer, *, is_served: bool, has_capture: bool) -> dict[str, MissingReason]:
     """Why a request's empty fields are empty."""
     outcomes: dict[RequestOutcome, MissingReason] = {
         "completed": "not_applicable", "too_long": "not_applicable", "empty": "not_applicable", "failed": "failed",
@@ -144,11 +162,14 @@ def _reasons(answer: Answer, *, has_capture: bool) -> dict[str, MissingReason]:
     }
     if has_capture:
         reasons["steps_sha256"] = never
-    if answer.wire is None:  # what a client at a server measures is of no engine in process: `prompt_evidence` tells
-        return reasons
+    engine_times: dict[str, MissingReason] = dict.fromkeys(
+        ("engine_queue_ns", "engine_prefill_ns", "engine_decode_ns"), "not_exposed_by_engine"
+    )
+    if not is_served:  # what a client at a server measures is of no engine in process: `prompt_evidence` tells
+        return reasons if answer.wire is None else reasons | engine_times
     did_not_happen: MissingReason = "failed" if answer.request_outcome == "failed" else "not_exposed_by_engine"
     reasons |= dict.fromkeys(_OF_A_SERVER, did_not_happen)
     reasons |= dict.fromkeys(("first_answer_ns", "nonce_tokens"), "not_applicable")
+    reasons["prompt_token_hmac"] = "not_exposed_by_engine"
     reasons.setdefault("steps_sha256", "not_applicable")
-    reasons |= dict.fromkeys(("engine_queue_ns", "engine_prefill_ns", "engine_decode_ns"), "not_exposed_by_engine")
-    return reasons | {"prompt_tokens": did_not_happen, "output_tokens": did_not_happen}
+    return reasons | engine_times | {"prompt_tokens": did_not_happen, "output_tokens": did_not_happen}

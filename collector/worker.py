@@ -96,9 +96,7 @@ class JobRun:
             yield Finished(is_steady=None, live_row_steps=None)
             return
         steady = is_steady(self._steps.gap_medians_ns())
-        if (
-            self._job.load.concurrency > 1
-        ):  # requests join and leave at any step: which shared one, only stamps can tell
+        if self._job.load.concurrency > 1:  # requests join and leave at any step; stamps alone tell which shared one
             yield Finished(is_steady=steady, live_row_steps=None)
             return
         live_rows = self._steps.live_rows()
@@ -251,7 +249,7 @@ class JobRun:
     def _engine_records(self) -> Iterator[Event]:
         """What the engine itself has to say: of a server its claims, scrapes and the client's own measurement."""
         for record in self._engine.records() if self._engine is not None else ():
-            yield Recorded(record=msgspec.structs.replace(record, pass_id=self._job.pass_id))
+            yield Recorded(record=self._records.of_engine(record))
 
     def _close_engine(self) -> None:
         engine, self._engine = self._engine, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PureWindowsPath
 from typing import Annotated, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -37,6 +38,17 @@ def portable(place: str) -> str:
     """
     path = PureWindowsPath(place)  # knows both separators
     return path.name or place if path.anchor or place.startswith(("~", ".")) else place
+
+
+def portable_url(url: str) -> str:
+    """Return a server's address as locks and records carry it: loopback as it is, of another machine no name.
+
+    Another machine that serves the same is the same plan, and what it is called inside a house is nobody's business.
+    """
+    parts = urlsplit(url)
+    if parts.hostname is None or parts.hostname in ("localhost", "::1") or parts.hostname.startswith("127."):
+        return url
+    return f"{parts.scheme}://another-machine{parts.path}"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ from typing import cast
 from .base import EngineModule
 
 ENGINES: dict[str, str] = {
+    "openai": "collector.engines.openai_engine",
     "scripted": "collector.engines.scripted_engine",
     "transformers": "collector.engines.transformers_engine",
 }

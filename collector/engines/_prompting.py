@@ -107,11 +107,7 @@ class TemplateEncoder:
     def _rendered(self, prompt: Prompt) -> str:
         from jinja2 import TemplateError
 
-        messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
-        for example in prompt.examples:
-            messages.append({"role": "user", "content": example.user})
-            messages.append({"role": "assistant", "content": example.answer})
-        messages.append({"role": "user", "content": prompt.user})
+        messages = messages_of(prompt)
         try:
             return str(self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
         except TemplateError as fault:
@@ -126,6 +122,16 @@ class TemplateEncoder:
         while start and rendered.startswith(start, count * len(start)):
             count += 1
         return count
+
+
+def messages_of(prompt: Prompt) -> list[dict[str, str]]:
+    """Return a prompt as the turns of a chat, which a template writes out here or in a server."""
+    messages = [{"role": "system", "content": prompt.system}] if prompt.system else []
+    for example in prompt.examples:
+        messages.append({"role": "user", "content": example.user})
+        messages.append({"role": "assistant", "content": example.answer})
+    messages.append({"role": "user", "content": prompt.user})
+    return messages
 
 
 def plain_text(prompt: Prompt) -> str:

@@ -1,0 +1,347 @@
+"""From prompts to answers through a server: what each request carries, how a phase is run, and what it leaves behind.
+
+Everything that costs time is done before a job begins: prompts are rendered, the server's tokenizer is asked, bodies
+are written. From then until its last request the load generator has the machine; what it hands over is read here.
+
+Warm-up: the plan's requests are put to the server at the pass's own load, again and again, until the median time to
+first token of two successive rounds differs by less than SETTLED, ROUNDS times at most, and not beyond half of the
+phase's limit. The first of them is the cold start: it is a row like the others.
+"""
+
+from __future__ import annotations
+
+import logging
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from collector.client.messages import ClientDone, ClientJob, Exchange, Limits, ScrapeText, Sending
+from collector.client.process import LoadGenerator
+from collector.clock import Clock
+from collector.contract.records import AnyRecord
+from collector.contract.records.base import FailureCause, Phase
+from collector.contract.records.passes import ScrapeMoment
+from collector.contract.records.requests import PromptEvidence
+from collector.scrapes import scrape_record
+
+from ._cold import ColdRequests, with_nonce
+from ._exchange import ReadingRules, SentPrompt, answer_of
+from ._prompting import TemplateEncoder, messages_of
+from ._requests import RequestWriter
+from ._same_prompt import ServerTokenizer
+from ._session import Session
+from .base import Answer, EncodedPrompt, EngineSetup, Load, Prompt, Wire
+from .faults import EngineFault
+
+ROUNDS = 6
+SETTLED = 0.05
+GONE_AFTER = 5
+"""So many requests in a row without a connection: nobody is there any more."""
+_DIED_S = 2.0
+"""A server's end is known to the operating system a little after its connections are."""
+_COUNT_SHARE, _COUNT_TOKENS = 0.02, 8
+"""A server's count of prompt tokens further away than this from the local one is worth a warning (either is enough)."""
+_REFUSED_FIELD = (400, 422)
+_log = logging.getLogger("prompt_count")
+
+
+class Prepared(NamedTuple):
+    """One request ready to send: the document's own prompt, what is known of it, and the bytes."""
+
+    prompt: EncodedPrompt
+    sent: SentPrompt
+    path: str
+    body: bytes
+
+
+class Serving:
+    """Answers prompts through one session; one job at a time."""
+
+    def __init__(
+        self, setup: EngineSetup, session: Session, generator: LoadGenerator, encoder: TemplateEncoder, clock: Clock
+    ) -> None:
+        self._setup = setup
+        self._session = session
+        self._generator = generator
+        self._encoder = encoder
+        self._clock = clock
+        self._writer = RequestWriter(session.choice, setup.generation, model=session.model)
+        self._cold = ColdRequests(session.choice)
+        self._tokenizer = ServerTokenizer(session.asker.post, session.facts, model=session.model)
+        self._prompts: dict[str, Prompt] = {}
+        self._server_ids: dict[str, list[int] | None] = {}
+        self._records: list[AnyRecord] = []
+        self._has_answered = False
+        choice, limits = session.choice, setup.limits
+        self._limits = Limits(
+            connect_s=choice.connect_s, first_token_s=choice.first_token_s, request_s=limits.request_s,
+            retries=choice.retries, retry_wait_s=choice.retry_wait_s,
+        )  # fmt: skip
+        self._rules = ReadingRules(
+            reasoning_fields=choice.reasoning_fields, limits=self._limits, stop_texts=setup.generation.stop_after,
+            count_tokens=encoder.count_tokens, kind=choice.kind,
+        )  # fmt: skip
+
+    def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
+        """Return the prompts as rendered here, and ask the server for its own tokens of each, once."""
+        encoded = self._encoder.encode(prompts)
+        for prompt in prompts:
+            self._prompts[prompt.document_id] = prompt
+            if self._session.choice.endpoint == "chat" and prompt.document_id not in self._server_ids:
+                self._server_ids[prompt.document_id] = self._tokenizer.ids(messages_of(prompt))
+        return encoded
+
+    def answers(self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load) -> Iterator[Answer]:
+        """Yield one final answer per prompt and the tries before it; in the warm-up as many rounds as it takes.
+
+        Raises EngineFault, after all answers, where the server ended or is gone.
+        """
+        if phase == "warmup":
+            yield from self._warm_up(prompts, load)
+        else:
+            yield from self._round(prompts, phase, load)
+
+    def take_records(self) -> list[AnyRecord]:
+        """Return windows and scrapes since the last call. A scrape's offset is still a stamp of the clock."""
+        taken, self._records = self._records, []
+        return taken
+
+    def _warm_up(self, prompts: Sequence[EncodedPrompt], load: Load) -> Iterator[Answer]:
+        give_up = time.monotonic() + self._setup.limits.warmup_s / 2
+        medians: list[float] = []
+        for _ in range(ROUNDS if prompts else 0):
+            firsts: list[int] = []
+            for answer in self._round(prompts, "warmup", load):
+                if answer.is_final and answer.first_token_ns is not None and answer.sent_ns is not None:
+                    firsts.append(answer.first_token_ns - answer.sent_ns)
+                yield answer
+            if not firsts or time.monotonic() > give_up:
+                return
+            medians.append(statistics.median(firsts))
+            if is_settled(medians):
+                return
+        if medians:
+            shown = ", ".join(f"{median / 1e6:.1f}" for median in medians)
+            logging.getLogger("warmup").warning(
+                "after %d rounds of warm-up the time to first token still changes: medians of %s ms", ROUNDS, shown
+            )
+
+    def _round(self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load) -> Iterator[Answer]:
+        fitting: list[EncodedPrompt] = []
+        for prompt in prompts:
+            if (refused := self._too_long(prompt)) is not None:
+                yield refused
+            else:
+                fitting.append(prompt)
+        again: list[EncodedPrompt] = []
+        counts = _Counts()
+        for answer in self._job(fitting, phase, load):
+            if self._refuses_usage(answer):
+                again.append(answer.prompt)
+                answer = msgspec.structs.replace(answer, is_final=False)
+            elif answer.is_final:
+                counts.take(answer)
+            self._has_answered |= answer.request_outcome == "completed"
+            yield answer
+        if again:
+            self._writer.has_usage = False
+            for answer in self._job(again, phase, load):
+                counts.take(answer)
+                yield answer
+        counts.warn(self._session)
+
+    def _refuses_usage(self, answer: Answer) -> bool:
+        """True where the server may have refused the field that asks for counts: then it is asked once without."""
+        status = answer.wire.http_status if answer.wire else None
+        if status not in _REFUSED_FIELD or not self._writer.has_usage or not answer.is_final or self._has_answered:
+            return False
+        return answer.request_outcome == "failed"
+
+    def _job(self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load) -> Iterator[Answer]:
+        if not prompts:
+            return
+        prepared = [self._prepared(prompt) for prompt in prompts]
+        job = ClientJob(
+            target=self._session.target,
+            sendings=[Sending(number=n, path=one.path, body=one.body) for n, one in enumerate(prepared)],
+            load=load, limits=self._limits, reasoning_fields=self._session.choice.reasoning_fields,
+            scrape_path=self._metrics_path() if phase == "measure" else None,
+            scrape_every_s=self._session.choice.scrape_every_s,
+        )  # fmt: skip
+        watch = _Watch(self._session)
+        due = dict(enumerate(prepared))
+        self._scrape("before", phase)
+        for message in self._generator.run(job):
+            if isinstance(message, Exchange):
+                if message.is_final:
+                    due.pop(message.number, None)
+                yield self._answer(message, prepared[message.number])
+                if watch.is_gone(message):
+                    break
+            elif isinstance(message, ScrapeText):
+                self._keep_scrape("during", message.stamp_ns, message.text)
+            elif isinstance(message, ClientDone):
+                self._records.append(msgspec.structs.replace(message.window, phase=phase))
+        if due:  # nobody is there: what is left would fail one by one, each in its own time
+            self._generator.close()
+            for one in due.values():
+                yield self._unsent(one)
+        watch.require_there()
+        self._scrape("after", phase)
+
+    def _prepared(self, prompt: EncodedPrompt) -> Prepared:
+        cold = self._cold.next()
+        sent, given = prompt, self._prompts[prompt.document_id]
+        nonce_tokens = None
+        if cold.nonce is not None:
+            given = with_nonce(given, cold.nonce)
+            sent = self._encoder.encode([given])[0]
+            nonce_tokens = len(sent.token_ids) - len(prompt.token_ids)
+        body = self._writer.body(
+            messages=messages_of(given), text=sent.rendered, token_ids=sent.token_ids, cold=cold.fields
+        )
+        path = self._session.running.address.path + self._writer.path
+        return Prepared(prompt, self._known(prompt, nonce_tokens), path, body)
+
+    def _known(self, prompt: EncodedPrompt, nonce_tokens: int | None) -> SentPrompt:
+        """Return how it is known which tokens the model will see; null where only the server's count can tell."""
+        if self._writer.takes_token_ids:
+            return SentPrompt("token_ids", nonce_tokens)
+        server_ids = self._server_ids.get(prompt.document_id)
+        if server_ids is None:
+            return SentPrompt(None, nonce_tokens)
+        if server_ids == prompt.token_ids:
+            return SentPrompt("server_tokenizer", nonce_tokens)
+        return SentPrompt("differs", nonce_tokens, server_ids)
+
+    def _answer(self, exchange: Exchange, one: Prepared) -> Answer:
+        answer = answer_of(exchange, one.prompt, self._rules, one.sent)
+        if answer.wire is None or one.sent.evidence is not None or one.sent.nonce_tokens is None:
+            return answer
+        evidence = by_count(answer.wire.prompt_tokens, len(one.prompt.token_ids) + one.sent.nonce_tokens)
+        return msgspec.structs.replace(answer, wire=msgspec.structs.replace(answer.wire, prompt_evidence=evidence))
+
+    def _too_long(self, prompt: EncodedPrompt) -> Answer | None:
+        generation = self._setup.generation
+        limit = generation.context_limit(self._encoder.context_limit_tokens())
+        if limit is None or len(prompt.token_ids) + generation.max_new_tokens <= limit:
+            return None
+        return Answer(
+            prompt=prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="none",
+            finish_reason="not_started", request_outcome="too_long", failure_cause="too_long",
+            wire=Wire(),
+            failure_message=f"{len(prompt.token_ids)} prompt tokens + {generation.max_new_tokens} output tokens "
+            f"exceed the context of {limit} tokens",
+        )  # fmt: skip
+
+    def _unsent(self, one: Prepared) -> Answer:
+        return Answer(
+            prompt=one.prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="none",
+            finish_reason="not_started", request_outcome="failed", failure_cause="connection",
+            failure_message="not sent: the server was gone", wire=Wire(),
+        )  # fmt: skip
+
+    def _metrics_path(self) -> str | None:
+        path = self._session.metrics_path
+        return None if path is None else self._session.running.address.path + path
+
+    def _scrape(self, moment: ScrapeMoment, phase: Phase) -> None:
+        if phase == "measure" and self._session.metrics_path is not None:
+            text = self._session.asker.text(self._session.metrics_path)
+            self._keep_scrape(moment, self._clock.monotonic_ns(), text)
+
+    def _keep_scrape(self, moment: ScrapeMoment, stamp_ns: int, text: str | None) -> None:
+        found = scrape_record(moment, text, kind=self._session.choice.kind, offset_ns=stamp_ns)
+        if found is not None:
+            self._records.append(found)
+
+
+def is_settled(medians: Sequence[float]) -> bool:
+    """Return whether the last two rounds of a warm-up agree."""
+    if len(medians) < 2:
+        return False
+    before, last = medians[-2:]
+    return abs(last - before) < SETTLED * max(before, last)
+
+
+def by_count(told: int | None, sent: int) -> PromptEvidence:
+    """Return what a server's count of prompt tokens says of what was sent."""
+    return "rendered" if told is None else "count" if told == sent else "differs"
+
+
+class _Watch:
+    """Tells when nobody is there any more: a started server that ended, or one that refuses every connection."""
+
+    def __init__(self, session: Session) -> None:
+        self._running = session.running
+        self._in_a_row = 0
+
+    def is_gone(self, exchange: Exchange) -> bool:
+        if exchange.ending != "connect_failed":
+            self._in_a_row = 0 if exchange.ending == "complete" else self._in_a_row
+            return False
+        self._in_a_row += 1
+        return self._in_a_row >= GONE_AFTER or (self._running.is_started and self._ended() is not None)
+
+    def require_there(self) -> None:
+        """Raise EngineFault where the server is gone, with its last words."""
+        if (ending := self._ended(wait_s=0.0)) is not None:
+            words = self._running.last_words().strip() or "(it printed nothing)"
+            raise EngineFault(
+                f"the server {self._running.name!r} ended with {ending}; its last words:\n{words}",
+                next_step="read its last words, mend what ended it, and continue the run with --resume",
+                cause=_cause(ending, words),
+            )
+        if self._in_a_row:
+            raise EngineFault(
+                f"the server {self._running.name!r} takes no connection any more at {self._running.base_url}",
+                next_step="see that it runs, and continue the run with --resume",
+                cause="connection",
+            )
+
+    def _ended(self, wait_s: float = _DIED_S) -> str | None:
+        give_up = time.monotonic() + wait_s
+        while (ending := self._running.died()) is None and self._running.is_started and time.monotonic() < give_up:
+            time.sleep(0.02)
+        return ending
+
+
+def _cause(ending: str, last_words: str) -> FailureCause:
+    from collector.worker_faults import says_out_of_memory
+
+    if says_out_of_memory(last_words):
+        return "out_of_memory"
+    return "killed" if "SIGKILL" in ending or "SIGTERM" in ending else "crashed"
+
+
+class _Counts:
+    """Compares a server's counts of prompt tokens with the local ones, and says once what differs too much."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._apart: list[tuple[int, str, int, int]] = []
+
+    def take(self, answer: Answer) -> None:
+        told = answer.wire.prompt_tokens if answer.wire is not None else None
+        if told is None or answer.wire is None:
+            return
+        self._asked += 1
+        local = len(answer.prompt.token_ids) + (answer.wire.nonce_tokens or 0)
+        apart = abs(told - local)
+        if apart > _COUNT_TOKENS or apart > _COUNT_SHARE * local:
+            self._apart.append((apart, answer.prompt.document_id, told, local))
+
+    def warn(self, session: Session) -> None:
+        if not self._apart:
+            return
+        _, document_id, told, local = max(self._apart)
+        version = session.claim.claims.get("version")
+        theirs = f"{session.choice.kind}{f' {version}' if version else ''}"
+        _log.warning(
+            "the server %r (%s) counts other prompt tokens than the local tokenizer in %d of %d requests; furthest "
+            "apart %s: %d there, %d here", session.choice.name, theirs, len(self._apart), self._asked, document_id,
+            told, local,
+        )  # fmt: skip
