@@ -61,8 +61,8 @@ class ReadingRules(NamedTuple):
 class SentPrompt(NamedTuple):
     """What is known of a prompt beside its local ids.
 
-    evidence: null where only the server's count of prompt tokens can tell. server_ids: what the server's tokenizer made
-    of it, where that differs.
+    evidence: null where only the server's count of prompt tokens can tell. nonce_tokens: sent beside the prompt's own
+    ids. server_ids: what the server's tokenizer made of it, where that differs.
     """
 
     evidence: PromptEvidence | None = None
@@ -80,7 +80,7 @@ def answer_of(exchange: Exchange, prompt: EncodedPrompt, rules: ReadingRules, se
     text, finish = found.answer + found.tool_text, finish_of(found) if fault is None else fault.finish_reason
     if fault is None:
         text, finish = _stopped(found, text, finish, rules.stop_texts)
-    tokens, source = _output_tokens(found, rules.count_tokens)
+    tokens, source = _output_tokens(found, text, rules.count_tokens)
     stamps = found.content_ns
     return Answer(
         prompt=prompt, intended_ns=exchange.intended_ns, sent_ns=exchange.sent_ns,
@@ -107,7 +107,7 @@ def _wire(
         http_status=exchange.http_status, prompt_tokens=usage.prompt_tokens, nonce_tokens=sent.nonce_tokens,
         reasoning_tokens=usage.reasoning_tokens, cached_tokens=cached,
         engine_queue_ns=times.queue_ns, engine_prefill_ns=times.prefill_ns, engine_decode_ns=times.decode_ns,
-        prompt_evidence=sent.evidence or _evidence_by_count(usage.prompt_tokens, len(prompt.token_ids)),
+        prompt_evidence=sent.evidence or _evidence_by_count(usage.prompt_tokens, prompt, sent),
         prompt_token_ids=sent.server_ids, reasoning_text=found.thinking or None, chunk_stamps_ns=found.content_ns,
         chunk_tokens=found.content_tokens,
     )  # fmt: skip
@@ -133,7 +133,7 @@ def _stopped(found: Received, text: str, finish: FinishReason, stop_texts: Seque
 
 
 def _output_tokens(
-    found: Received, count_tokens: Callable[[str], int] | None
+    found: Received, text: str, count_tokens: Callable[[str], int] | None
 ) -> tuple[int | None, TokenCountSource]:  # fmt: skip
     """Return the generated tokens and who counted them, the best source first; a number of chunks is none."""
     if found.server_tokens is not None:
@@ -141,11 +141,12 @@ def _output_tokens(
     if found.content_tokens:
         return sum(found.content_tokens), "token_ids"
     if count_tokens is not None and found.has_content:
-        return sum(map(count_tokens, filter(None, (found.thinking, found.answer, found.tool_text)))), "retokenized"
+        return sum(map(count_tokens, filter(None, (found.thinking, text)))), "retokenized"
     return None, "none"
 
 
-def _evidence_by_count(told: int | None, local: int) -> PromptEvidence:
+def _evidence_by_count(told: int | None, prompt: EncodedPrompt, sent: SentPrompt) -> PromptEvidence:
+    local = len(prompt.token_ids) + (sent.nonce_tokens or 0)
     return "rendered" if told is None else "count" if told == local else "differs"
 
 

@@ -625,6 +625,9 @@ def test_the_servers_count_of_prompt_tokens_is_evidence_and_the_engines_word_win
     assert other.wire is not None
     assert (same.wire.prompt_evidence, same.wire.cached_tokens) == ("count", None)
     assert (other.wire.prompt_evidence, other.wire.cached_tokens, other.wire.prompt_tokens) == ("differs", 3, 15)
+    fronted = answer_of(_exchange(chat("a", counts=usage(15, 1))), PROMPT, RULES, SentPrompt(nonce_tokens=3)).wire
+    assert fronted is not None
+    assert (fronted.prompt_evidence, fronted.nonce_tokens) == ("count", 3)
     sent = SentPrompt(evidence="server_tokenizer", nonce_tokens=7, server_ids=[1, 2])
     wire = answer_of(_exchange(chat("a", counts=usage(15, 1))), PROMPT, RULES, sent).wire
     assert wire is not None
