@@ -29,6 +29,7 @@ from .gate_tables import gate_figure, put_gates
 from .kinds import acceptance_sentence, work_sentence
 from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
+from .load_tables import put_load
 from .missing_passes import put_missing
 from .notices import disturbed_keys, notices
 from .overrides import refuse_override
@@ -119,6 +120,7 @@ def case_of(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case
     if campaign is not None:
         put_sensitivity(book, Inputs(trial.gates, measured, reference, campaign), selection)
     put_batches(book)
+    put_load(book, store, campaign)
     put_weights(book, evidence.lock)
     put_gates(book, selection.standings)
     put_missing(book, store, evidence.headers)

@@ -14,6 +14,7 @@ from collector.contract.records.passes import MemoryScope
 
 from .book import Book
 from .dossier import Row
+from .load_series import Unranked, has_other_prompts, unranked
 from .paired_statistics import Pairs
 from .readings import Reload, TimeReading, pairs_of, reload_of, times_of
 
@@ -54,6 +55,8 @@ class Configuration(NamedTuple):
     first reference. factor: what differs from that, `several` where a difference can be attributed to nothing.
     pairs: its documents against that reference's. times: metric -> percentiles of one request.
     is_as_requested, has_artefact_digest: what was loaded, read back after warm-up; null where nothing was.
+    engine: named where engines differ. unranked: why its speed is not ranked. has_other_prompts: they are not shown to
+    be the reference's, so its answers are compared with none.
     """
 
     key: str
@@ -86,6 +89,9 @@ class Configuration(NamedTuple):
     reload: Reload | None = None
     is_as_requested: bool | None = None
     has_artefact_digest: bool | None = None
+    engine: str = ""
+    unranked: Unranked | None = None
+    has_other_prompts: bool = False
 
     @property
     def is_complete(self) -> bool:
@@ -94,11 +100,15 @@ class Configuration(NamedTuple):
 
 
 def configurations(book: Book, trial: LockedTrial) -> list[Configuration]:
-    """Return the measured configurations in the order of the tables, failed ones included."""
+    """Return the measured configurations in the order of the tables, failed ones included.
+
+    An open loop is a load test and no configuration to rent: it is none of them.
+    """
     found: dict[str, Row] = {}
     for table in ("quality", "passes"):
         for row in book.rows(table):
-            if row.labels["purpose"] not in ("reference_repeat", "repetition"):
+            is_first = row.labels["purpose"] not in ("reference_repeat", "repetition")
+            if is_first and row.labels.get("loop") != "open":
                 found.setdefault(row.labels["configuration_key"], row)
     groups = {(row.labels["dimension"], row.labels["value"]): row for row in book.rows("workload")}
     documents = book.whole(groups.get(("all", "all")), "document_count") or 0
@@ -150,7 +160,8 @@ def _configuration(book: Book, key: str, row: Row, expected: int, subsets: dict[
         card_count=book.whole(compared, "card_count") or 1, reference_key=labels.get("reference_key") or None,
         factor=labels.get("factor") or "none", pairs=pairs_of(book, key), times=times_of(book, key),
         reload=reload_of(book, key), is_as_requested=_claim(labels.get("is_as_requested")),
-        has_artefact_digest=_claim(labels.get("has_artefact_digest")),
+        has_artefact_digest=_claim(labels.get("has_artefact_digest")), engine=row.labels.get("engine", ""),
+        unranked=unranked(book, key), has_other_prompts=has_other_prompts(book, key),
     )  # fmt: skip
 
 

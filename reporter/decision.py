@@ -270,15 +270,17 @@ def differs_in_several(left: Standing, right: Standing) -> bool:
     """Return whether a difference between two configurations could have more than one cause.
 
     Each differs from the reference in the factor that its records name: two that differ from it in two factors, or in
-    the same one to two values, are told apart by what both of them changed.
+    the same one to two values, are told apart by what both of them changed. Another engine is never one factor alone.
     """
     one, other = left.configuration, right.configuration
     if one is None or other is None:
         return False
     if (one.device, one.environment_id, one.model) != (other.device, other.environment_id, other.model):
         return True
+    if (one.variant, one.engine) == (other.variant, other.engine):  # only the load can differ
+        return one.batch != other.batch and one.concurrency != other.concurrency
     factors = {one.factor, other.factor} - {"none"}
-    return "several" in factors or len(factors) > 1
+    return bool(factors & {"several", "engine"}) or len(factors) > 1
 
 
 def _others(case: Case) -> Iterator[Sentence]:

@@ -16,7 +16,8 @@ BASES: tuple[Basis, ...] = ("measured", "quoted", "assumed", "claimed", "example
 Unit = Literal[
     "documents", "requests", "records", "tokens", "passes", "packages", "corpora", "bytes", "nanoseconds", "seconds",
     "hours", "days", "percent", "percentage_points", "points", "probability", "tokens_per_second",
-    "documents_per_hour", "bits", "ratio", "rows", "minor_units", "amount", "millijoules", "count", "text",
+    "documents_per_hour", "requests_per_second", "bits", "ratio", "rows", "minor_units", "amount", "millijoules",
+    "count", "text",
 ]  # fmt: skip
 
 Value = int | float | str | None

@@ -31,6 +31,7 @@ _TIMES = ((N_("h"), 7200.0, 3600.0), (N_("min"), 300.0, 60.0), (N_("s"), 1.0, 1.
 _PLAIN: dict[Unit, str] = {
     "tokens_per_second": N_("tokens/s"),
     "documents_per_hour": N_("documents/h"),
+    "requests_per_second": N_("requests/s"),
     "bits": N_("bits"),
     "days": N_("days"),
     "percent": N_("%"),

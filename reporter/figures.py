@@ -240,7 +240,7 @@ def _same_prompts(store: Store) -> None:
 
 
 def _quantile_ranks(con: duckdb.DuckDBPyConnection) -> None:
-    """Create the table that latency.sql takes its ranks from: one row per sample size that occurs."""
+    """Create the table that percentiles take their ranks from: one row per sample size that occurs."""
     con.execute(
         "create or replace table quantile_ranks (n bigint, "
         + ", ".join(f"p{p} bigint, p{p}_low bigint, p{p}_high bigint" for p in PERCENTILES)
@@ -250,6 +250,11 @@ def _quantile_ranks(con: duckdb.DuckDBPyConnection) -> None:
         select distinct count(value_ns) as n
         from latency_samples
         group by configuration_key, metric, length_class
+        having count(value_ns) > 0
+        union
+        select distinct count(value_ns) as n
+        from load_samples
+        group by pass_key, metric, measured_window
         having count(value_ns) > 0
         order by n""").fetchall()
     for (n,) in sizes:

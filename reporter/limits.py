@@ -103,13 +103,16 @@ def _factors(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence
     if case.reference is None:
         return
     labels = {configuration.key: configuration.label for configuration in measured}
-    differing: dict[str, list[str]] = {}
+    engines = {configuration.key: configuration.engine for configuration in measured}
+    differing: dict[tuple[str, str], list[str]] = {}
     for configuration in measured:
-        if configuration.factor == "several" and configuration.accepted is not None:
+        if configuration.factor in ("several", "engine") and configuration.accepted is not None:
             right = labels.get(configuration.reference_key or "", case.reference.label)
-            differing.setdefault(right, []).append(configuration.label)
-    for right, left in differing.items():
-        yield sentence("limit_factors", left=", ".join(left), right=right)
+            has_other = configuration.engine != engines.get(configuration.reference_key or "", case.reference.engine)
+            key = "limit_engines" if has_other or configuration.factor == "engine" else "limit_factors"
+            differing.setdefault((key, right), []).append(configuration.label)
+    for (key, right), left in differing.items():
+        yield sentence(key, left=", ".join(left), right=right)
 
 
 def not_tested(case: Case) -> list[Sentence]:

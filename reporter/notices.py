@@ -14,6 +14,7 @@ from .case import Case
 from .dossier import Sentence
 from .feasibility import is_impossible
 from .load import Store
+from .load_flags import load_notices
 from .look_notices import look_notices
 from .offered import Offered
 from .rejudged_notices import rejudged_notices
@@ -41,6 +42,7 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
         *_noise(case),
         *_answers(case),
         *batch_notices(case.book),
+        *load_notices(case.book, store),
         *_variants(case),
         *_unsteady(case, store),
         *_unstable(case),

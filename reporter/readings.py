@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .book import Book
 from .dossier import number
+from .load_series import headline
 from .paired_statistics import Pairs
 
 PERCENTILES = (50, 90, 95, 99)
@@ -45,10 +46,15 @@ def pairs_of(book: Book, key: str) -> Pairs | None:
 
 
 def times_of(book: Book, key: str) -> dict[str, TimeReading]:
-    """Return metric -> its percentiles over all lengths of document; values are whole nanoseconds made exact."""
+    """Return metric -> its percentiles over all lengths of document; values are whole nanoseconds made exact.
+
+    With several requests at a time they are those of the steady time, where enough requests fell into it.
+    """
     found: dict[str, TimeReading] = {}
     for metric in METRICS:
-        row = book.row("latency", f"{key}~{metric}~all")
+        held = headline(book, key, metric)
+        is_steady = held is not None and held.labels["measured_window"] == "steady"
+        row = held if is_steady else book.row("latency", f"{key}~{metric}~all")
         valued = book.whole(row, "valued_count")
         if row is None or valued is None:
             continue

@@ -18,6 +18,7 @@ from .cost_charts import CostCharts
 from .dossier import Dossier, Figure, Row, Sentence
 from .figure_text import FigureText
 from .grids import Column, Grid, GridMaker, column, pivoted, shortened
+from .load_charts import LoadCharts
 from .series_charts import SeriesCharts
 from .tornado import Tornado
 from .translate import Translator
@@ -116,6 +117,7 @@ class View:
             most_compared=self.most_candidates,
         )  # fmt: skip
         self.series_charts = SeriesCharts(self.charts)
+        self.load_charts = LoadCharts(self.charts)
         self.cost_charts = CostCharts(self.charts)
         self.tornado = Tornado(self.charts)
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]

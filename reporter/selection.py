@@ -32,7 +32,7 @@ Blocked = (
     OfferBlocked
     | Literal[
         "no_candidate", "no_duration", "impossible_peak", "headroom", "first_token", "answer", "deadline",
-        "no_headroom", "coverage",
+        "no_headroom", "coverage", "failing", "cache_reuse",
     ]
 )  # fmt: skip
 """Why one that meets the rules cannot win: the first obstacle on the way from its measurement to a rental."""
@@ -196,7 +196,7 @@ def _standing(
     campaign: Campaign | None,
 ) -> Standing:
     counted_against = reference if configuration is reference or configuration is own_reference else own_reference
-    is_judged = keeps_to(gates, counted_against, reference)
+    is_judged = keeps_to(gates, counted_against, reference) and not configuration.has_other_prompts
     verdicts = judged(gates, configuration, counted_against) if is_judged else []
     need = _need(configuration, campaign)
     offers = offered(candidate, configuration.machine, need, campaign)
@@ -269,6 +269,8 @@ def _blocked(standing: Standing, campaign: Campaign) -> Blocked | None:
         return "no_candidate"
     if is_impossible(standing.configuration):
         return "impossible_peak"
+    if standing.configuration.unranked is not None and _is_about_time(campaign.objective):
+        return standing.configuration.unranked
     for requirement in standing.requirements:
         if requirement.result != "met":
             return requirement.kind
@@ -283,6 +285,12 @@ def _blocked(standing: Standing, campaign: Campaign) -> Blocked | None:
     if campaign.objective.prefer == "most_headroom" and headroom_bytes(standing) is None:
         return "no_headroom"
     return None
+
+
+def _is_about_time(objective: Objective) -> bool:
+    """Whether a time decides: of the packages needed, of the corpus, or of one request; of free memory none does."""
+    has_limit = objective.max_first_token_s is not None or objective.max_answer_s is not None
+    return has_limit or objective.prefer != "most_headroom"
 
 
 def _equally_covered(standings: list[Standing]) -> list[Standing]:
@@ -369,7 +377,7 @@ def _why_none(qualified: Sequence[Standing]) -> NoWinner:
         return "not_in_time"
     if {"no_price", "expired", "mismatch", "incomplete", "arithmetic", "no_rate"} & set(blocked):
         return "not_priced"
-    if {"headroom", "first_token", "answer", "impossible_peak"} & set(blocked):
+    if {"headroom", "first_token", "answer", "impossible_peak", "failing", "cache_reuse"} & set(blocked):
         return "not_feasible"
     if {"no_headroom", "no_duration"} & set(blocked):
         return "not_comparable"

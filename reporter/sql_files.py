@@ -25,10 +25,11 @@ MARTS = (
     "judged_stage", "embedding_passes",
     "pass_attempts", "configuration_devices", "configurations", "counted_passes", "pass_documents",
     "final_requests", "judged_documents", "document_groups", "reference_documents", "configuration_references",
-    "paired_documents",
+    "prompt_documents", "unlike_prompts", "paired_documents",
     "observed_variants", "gated_subsets", "request_times", "latency_samples", "repetition_medians", "batch_passes",
     "batch_documents",
     "pass_times",
+    "load_passes", "load_windows", "load_requests", "load_samples",
 )  # fmt: skip
 """Steps between the records and the tables, in the order they need one another."""
 
@@ -40,6 +41,7 @@ TABLES = (
     "latency_repetitions", "latency_between", "durations", "energy", "memory", "batch_series", "batch_changes",
     "batch_checks",
     "reload_checks", "failures", "decisions", "warnings",
+    "load_series", "load_latency", "load_clients", "load_prompts", "load_checks", "load_drift",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
 
@@ -51,7 +53,7 @@ TEST_STAGE = "select 'test' as stage, 'test' as role"
 
 TEST_MARTS = (
     "pass_attempts", "counted_passes", "pass_documents", "judged_documents", "reference_documents",
-    "configuration_references", "paired_documents",
+    "configuration_references", "prompt_documents", "unlike_prompts", "paired_documents",
 )  # fmt: skip
 """Steps that depend on the stage; the test tables take the others as they are."""
 

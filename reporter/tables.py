@@ -174,5 +174,12 @@ def file_digests(con: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
 
 
 def _configuration_labels(con: duckdb.DuckDBPyConnection) -> dict[str, dict[str, str]]:
-    rows = con.execute("select configuration_key, variant, device, purpose from configurations").fetchall()
-    return {key: {"variant": variant, "device": device, "purpose": purpose} for key, variant, device, purpose in rows}
+    rows = con.execute(
+        "select configuration_key, variant, device, purpose, case when has_several_engines then engine end, "
+        "case when rate_per_s is not null then 'open' end from configurations"
+    ).fetchall()
+    labels = ("variant", "device", "purpose", "engine", "loop")
+    return {
+        key: {name: value for name, value in zip(labels, values, strict=True) if value is not None}
+        for key, *values in rows
+    }

@@ -19,7 +19,7 @@ _ORDER: dict[Status, int] = {
     "rejected": 7, "failed": 8, "not_measured": 9,
 }  # fmt: skip
 _NO_PRICE = ("no_price", "expired", "mismatch", "no_candidate", "incomplete", "arithmetic", "no_rate")
-_NOT_FEASIBLE = ("headroom", "first_token", "answer", "impossible_peak", "coverage")
+_NOT_FEASIBLE = ("headroom", "first_token", "answer", "impossible_peak", "coverage", "failing", "cache_reuse")
 
 
 def put_candidates(book: Book, selection: Selection, campaign: Campaign | None, *, is_refuted: bool = False) -> None:
@@ -92,6 +92,8 @@ def _candidate(book: Book, status: Status, standing: Standing, selection: Select
         if configuration.environment_id is not None:
             labels["environment_id"] = configuration.environment_id
         labels |= {"model": configuration.model, "factor": configuration.factor}
+        if configuration.engine:
+            labels["engine"] = configuration.engine
         if configuration.reference_key is not None:
             labels["reference_key"] = configuration.reference_key
         if configuration.peak is not None:

@@ -9,11 +9,12 @@ from collector.contract.campaign import Campaign
 from collector.contract.judging.gates import GateVerdict
 
 from .book import Book, hours, ref
-from .dossier import Sentence, Unit
+from .dossier import Sentence, Unit, number
 from .exchange import campaign_currency, rate_of
 from .feasibility import Requirement
 from .gate_tables import gate_figure, gate_key
 from .judgement import LOSS, more_documents
+from .load_series import judged_row
 from .offer_figures import exchange_inputs
 from .offered import OfferBlocked
 from .packages import Package
@@ -144,6 +145,8 @@ def more_documents_figure(book: Book, standing: Standing, gate: GateVerdict, *, 
 
 
 def _not_judged(book: Book, standing: Standing) -> Sentence:
+    if standing.configuration is not None and standing.configuration.has_other_prompts:
+        return other_prompts(book, standing.key)
     own = standing.reference
     if own is None or own.accepted is None:
         return sentence("verdict_rejected_no_reference")
@@ -151,6 +154,18 @@ def _not_judged(book: Book, standing: Standing) -> Sentence:
     if lost not in book.figures:
         return sentence("verdict_rejected_no_reference")
     return sentence("verdict_reference_fails", reference=own.label, lost=ref(lost), allowed=ref(allowed))
+
+
+def other_prompts(book: Book, key: str) -> Sentence:
+    """Return how many of a configuration's prompts are not shown to be the reference's."""
+    row = f"load_prompts/{key}"
+    inputs = [f"{row}/{column}" for column in ("different_documents", "unknown_documents")]
+    unlike = book.derived(
+        inputs, figure_id=f"{row}/unlike_documents", unit="documents",
+        formula="different_documents + unknown_documents",
+        value=sum(int(number(book.figures[name]) or 0) for name in inputs),
+    )  # fmt: skip
+    return sentence("verdict_other_prompts", unlike=ref(unlike), documents=ref(f"{row}/document_count"))
 
 
 def _behind(book: Book, standing: Standing, selection: Selection, campaign: Campaign | None) -> Sentence | None:
@@ -231,6 +246,8 @@ def blocked(book: Book, standing: Standing, campaign: Campaign | None) -> Senten
             return sentence("verdict_no_headroom")
         case "coverage":
             return _coverage(standing, out)
+        case "failing" | "cache_reuse":
+            return _unranked(book, standing, out)
         case "no_candidate" | None:
             if standing.is_reference or campaign is None:
                 return None
@@ -257,6 +274,14 @@ def _requirement(book: Book, standing: Standing, campaign: Campaign, stands: str
     elif requirement.kind == "headroom" and campaign.objective.min_headroom_percent is None:
         key = "verdict_memory"
     return requirement_sentence(book, standing, requirement, campaign, key=key, stands=stands)
+
+
+def _unranked(book: Book, standing: Standing, stands: str) -> Sentence:
+    row = judged_row(book, standing.key)
+    assert row is not None
+    if standing.blocked == "failing":
+        return sentence("verdict_failing", stands=stands, failed=ref(row.cells["failed_percent"]))
+    return sentence("verdict_cache_reuse", stands=stands, cached=ref(row.cells["cached_percent"]))
 
 
 def _coverage(standing: Standing, stands: str) -> Sentence:

@@ -225,7 +225,7 @@ def _obstacles(case: Case, standings: Sequence[Standing]) -> Iterator[Sentence]:
                 yield sentence("change_offer_whole", label=label)
             case "headroom" | "first_token" | "answer":
                 yield from _requirement(case, standing)
-            case "impossible_peak" | "coverage":
+            case "impossible_peak" | "coverage" | "failing" | "cache_reuse":
                 yield sentence(f"change_{standing.blocked}", label=label)
             case _:
                 pass

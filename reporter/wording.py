@@ -16,6 +16,7 @@ from .cost_wording import COST
 from .decision_wording import DECISION
 from .dossier import Sentence
 from .kinds_wording import KINDS
+from .load_wording import LOAD
 from .messages import Wording
 from .parameter_words import PARAMETER_WORDS
 from .rejudged_wording import REJUDGED
@@ -47,7 +48,7 @@ def sentence(key: str, /, **parameters: str) -> Sentence:
 
 SENTENCES: dict[str, Wording] = {
     **DECISION, **SELECTION, **COST, **CONFIRMATION, **SCOPE, **KINDS, **STATISTICS, **BATCHES, **WEIGHTS,
-    **ALLOCATION, **SENSITIVITY, **REJUDGED,
+    **ALLOCATION, **SENSITIVITY, **REJUDGED, **LOAD,
 }  # fmt: skip
 WORDS: dict[str, Wording] = PARAMETER_WORDS
 """Vocabulary words that appear as parameters with `@`."""

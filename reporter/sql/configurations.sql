@@ -17,6 +17,8 @@ found as (
         any_value(batch) as batch,
         any_value(concurrency) as concurrency,
         any_value(rate_per_s) as rate_per_s,
+        any_value(case when rate_per_s is null then 'closed' else arrivals end) as arrivals,
+        any_value(cache_state) as cache_state,
         any_value(context_tokens) as context_tokens,
         any_value(cache_kind) as cache_kind,
         any_value(output_limit_tokens) as output_limit_tokens,
@@ -31,21 +33,46 @@ found as (
     inner join models using (run_id)
     group by configuration_id
 ),
+-- what a server is called by what it says of itself; of a plain OpenAI interface only its name is known
+claimed as (
+    select
+        attempts.configuration_id,
+        arg_min(
+            case when claims.server_kind = 'other' then claims.server_name else claims.server_kind end,
+            (attempts.began_at, claims.run_id, claims.seq)
+        ) as engine,
+        arg_min(claims.server_name, (attempts.began_at, claims.run_id, claims.seq)) as server_name,
+        bool_and(claims.is_loopback) as is_loopback
+    from stg_server_claim as claims
+    inner join pass_attempts as attempts using (run_id, pass_id)
+    group by attempts.configuration_id
+),
+engines as (
+    select engine_id, arg_min(engine_name, (written_at, run_id, seq)) as engine_name from stg_engine group by engine_id
+),
 with_device as (
     select
         found.*,
         devices.device_ids,
-        coalesce(devices.device, 'unknown device') as device,
+        -- the weights of a server elsewhere lie on no device of this machine
+        case when claimed.is_loopback = false then claimed.server_name || ' (remote)' end as remote,
+        coalesce(remote, devices.device, 'unknown device') as device,
+        coalesce(claimed.engine, engines.engine_name, 'unknown engine') as engine,
         count(distinct found.model) over (partition by found.is_of_judged_stage) > 1 as has_several_models
     from found
     left join configuration_devices as devices using (configuration_id)
+    left join claimed using (configuration_id)
+    left join engines using (engine_id)
 ),
 keyed as (
     select
         *,
         case when has_several_models then model || '~' else '' end
         || variant || '~' || trim(regexp_replace(lower(device), '[^a-z0-9]+', '-', 'g'), '-')
-        || '~b' || batch || '~c' || concurrency as plain_key
+        || case
+            when rate_per_s is null then '~b' || batch || '~c' || concurrency
+            else '~r' || printf('%.6g', rate_per_s)
+        end as plain_key
     from with_device
 ),
 counted as (
@@ -54,20 +81,25 @@ counted as (
         count(*) over (partition by plain_key, is_of_judged_stage) > 1
         or (not is_of_judged_stage and bool_or(is_of_judged_stage) over (partition by plain_key)) as has_same_key,
         min(plain_key) over same_load <> max(plain_key) over same_load as is_load_ambiguous,
-        count(distinct device) over of_stage as device_count
+        count(distinct device) over of_stage as device_count,
+        count(distinct engine) over of_stage > 1 as has_several_engines
     from keyed
     -- what another stage ran names nothing anew: the judged stage's keys and labels stay when a confirmation comes
     window
         of_stage as (partition by is_of_judged_stage),
-        same_load as (partition by model, variant, device, greatest(batch, concurrency), is_of_judged_stage)
+        same_load as (partition by model, variant, device, greatest(batch, concurrency), rate_per_s, is_of_judged_stage)
 )
 select
-    * exclude (plain_key, has_same_key, is_load_ambiguous, device_count, has_several_models),
+    * exclude (plain_key, has_same_key, is_load_ambiguous, device_count, has_several_models, remote),
     -- two machines, engines or caches under one plain key are told apart by a digest
     plain_key || case when has_same_key then '~' || configuration_id[1:6] else '' end as configuration_key,
     case when device_count > 1 then device || ' · ' else '' end
     || case when has_several_models then model || ' · ' else '' end
-    || variant || ' · ' || case
+    || variant || ' · '
+    -- an engine is named where engines differ, unless the variant is called by it
+    || case when has_several_engines and not contains(lower(variant), lower(engine)) then engine || ' · ' else '' end
+    || case
+        when rate_per_s is not null then printf('%.6g', rate_per_s) || '/s'
         when is_load_ambiguous then 'b' || batch || ' c' || concurrency else cast(greatest(batch, concurrency) as varchar)
     end
     || case when has_same_key then ' · ' || configuration_id[1:6] else '' end as label

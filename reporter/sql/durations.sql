@@ -14,7 +14,12 @@ with answered as (
     select
         passes.pass_key,
         count(*) as completed_documents,
-        sum(requests.output_tokens) as output_tokens,
+        -- a server that counts nothing has no number of tokens; one of two counts is no count of all
+        case
+            when bool_and(requests.output_tokens is not null)
+                and count(distinct requests.token_count_source = 'retokenized') = 1
+                then sum(requests.output_tokens)
+        end as output_tokens,
         sum(requests.prompt_tokens) as prompt_tokens,
         list(requests.source order by requests.source) as sources
     from counted_passes as passes
@@ -34,8 +39,11 @@ select
     passes.phase_ns['measure'] as measure_ns,
     passes.pass_ns,
     coalesce(answered.completed_documents, 0) as completed_documents,
-    case when embedding.pass_id is null then coalesce(answered.output_tokens, 0) end as output_tokens,
-    'not_applicable' as output_tokens_missing,
+    case
+        when embedding.pass_id is null and answered.pass_key is null then 0
+        when embedding.pass_id is null then answered.output_tokens
+    end as output_tokens,
+    case when embedding.pass_id is null then 'not_exposed_by_engine' else 'not_applicable' end as output_tokens_missing,
     case when embedding.pass_id is not null then coalesce(answered.prompt_tokens, 0) end as embedded_tokens,
     'not_applicable' as embedded_tokens_missing,
     case
@@ -43,7 +51,11 @@ select
             then answered.prompt_tokens / (passes.phase_ns['measure'] / 1e9)
     end as embedded_tokens_per_s,
     case when embedding.pass_id is null then 'not_applicable' else 'not_measured' end as embedded_tokens_per_s_missing,
-    case when embedding.pass_id is not null then 'not_applicable' else 'not_measured' end as output_tokens_per_s_missing,
+    case
+        when embedding.pass_id is not null then 'not_applicable'
+        when answered.pass_key is not null and answered.output_tokens is null then 'not_exposed_by_engine'
+        else 'not_measured'
+    end as output_tokens_per_s_missing,
     case when passes.phase_ns['measure'] > 0 then answered.output_tokens / (passes.phase_ns['measure'] / 1e9) end
         as output_tokens_per_s,
     case

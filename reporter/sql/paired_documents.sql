@@ -1,4 +1,5 @@
 -- one row per (configuration other than the reference, document): both judgements side by side
+-- A configuration that is not shown to have sent the reference's prompts is paired with nothing.
 -- step: mart
 select
     documents.configuration_key,
@@ -25,5 +26,6 @@ inner join judged_documents as reference
     on compared.reference_run_id = reference.run_id
     and compared.reference_pass_id = reference.pass_id
     and documents.document_id = reference.document_id
+anti join unlike_prompts on passes.configuration_id = unlike_prompts.configuration_id
 where documents.is_judged and documents.configuration_key <> compared.reference_key
 order by passes.first_begun, documents.configuration_key, documents.document_id

@@ -5,7 +5,9 @@ with begun as (
         *,
         md5(concat_ws(
             '|', environment_id, engine_id, variant_id, batch, concurrency, coalesce(cast(rate_per_s as varchar), '-'),
-            coalesce(cast(context_tokens as varchar), '-'), cache_kind, output_limit_tokens
+            coalesce(cast(context_tokens as varchar), '-'), cache_kind, output_limit_tokens,
+            -- null adds nothing: configurations of before there were open loops and servers keep their ids
+            case when rate_per_s is not null then arrivals end, case when cache_state = 'warm' then 'warm' end
         )) as configuration_id
     from stg_pass_begin
     -- without a readable header nothing in a file can be interpreted

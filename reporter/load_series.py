@@ -1,0 +1,63 @@
+"""Readings of a configuration under load: its headline times, and what keeps it out of a comparison."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .book import Book
+from .dossier import Row, number
+
+Unranked = Literal["failing", "cache_reuse"]
+"""Why a configuration's speed is not ranked: requests that were lost, or prompts that the server had kept."""
+MOST_FAILED_PERCENT = 1.0
+"""Requests without an answer, in percent of all, above which a time says nothing of the load that was asked for."""
+MOST_REUSED_PERCENT = 1.0
+"""Prompt tokens found in the server's cache, in percent of all, above which a pass declared cold was not."""
+
+
+def series_rows(book: Book, *, is_judged: bool = True) -> list[Row]:
+    """Return the passes of loads; of each configuration the judged one, or all."""
+    return [row for row in book.rows("load_series") if not is_judged or row.labels["is_judged"] == "yes"]
+
+
+def judged_row(book: Book, key: str) -> Row | None:
+    """Return the judged pass of a configuration under load; null where it is none, or has no such pass."""
+    return next((row for row in book.rows_of("load_series", key) if row.labels["is_judged"] == "yes"), None)
+
+
+def headline(book: Book, key: str, metric: str) -> Row | None:
+    """Return the row of a configuration's times that stands for it: while the load held, else over the whole run."""
+    rows = book.rows_of("load_latency", key)
+    return next((r for r in rows if r.labels["metric"] == metric and r.labels["is_headline"] == "yes"), None)
+
+
+def is_served(row: Row) -> bool:
+    """True where a server answered: what its client saw is another thing than what a process did by itself."""
+    return bool(row.labels["cache_state"])
+
+
+def has_lost_too_many(book: Book, row: Row) -> bool:
+    """True where more requests were lost than a time of the others may hide."""
+    return (number(book.figure(row, "failed_percent")) or 0.0) > MOST_FAILED_PERCENT
+
+
+def has_reused(book: Book, row: Row) -> bool:
+    """True where a pass that was to be cold found its prompts in the server's cache."""
+    reused = number(book.figure(row, "cached_percent")) or 0.0
+    return row.labels["cache_state"] == "cold" and reused > MOST_REUSED_PERCENT
+
+
+def unranked(book: Book, key: str) -> Unranked | None:
+    """Return why the speed of a configuration behind a server is not ranked; null where it is, or is no such one."""
+    row = judged_row(book, key)
+    if row is None or not is_served(row):
+        return None
+    if has_reused(book, row):
+        return "cache_reuse"
+    return "failing" if has_lost_too_many(book, row) else None
+
+
+def has_other_prompts(book: Book, key: str) -> bool:
+    """True where a configuration's prompts are not shown to be the reference's: its answers are compared with none."""
+    row = book.row("load_prompts", key)
+    return row is not None and row.labels["is_shown"] == "no"
