@@ -98,10 +98,10 @@ def test_time_grows_with_the_bytes_and_not_with_their_square() -> None:
     """One byte at a time, four times the line takes far less than the sixteen times of a search that starts anew."""
 
     def seconds(size: int) -> float:
-        reader, began = EventReader(), time.perf_counter()
+        reader, began = EventReader(), time.process_time()
         for _ in range(size):
             reader.feed(b"x")
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(1000)
     assert min(seconds(100_000) for _ in range(3)) < 10 * min(seconds(25_000) for _ in range(3))

@@ -110,8 +110,9 @@ def test_a01_the_first_token_is_the_first_generated_text(generator: LoadGenerato
     with StubServer([stream(events)]) as stub:
         (answer,) = _asked(generator, stub)
     assert answer.wire is not None
-    assert 205 < _ms(answer.first_token_ns, answer.sent_ns) < 205 + 250
-    assert _ms(answer.first_token_ns, answer.wire.first_chunk_ns) > 150
+    _, _, (_, text_written_ns), *_ = stub.written_ns
+    assert (answer.wire.first_chunk_ns or 0) < text_written_ns < (answer.first_token_ns or 0)
+    assert _ms(answer.first_token_ns, answer.sent_ns) >= 205
 
 
 @pytest.mark.parametrize("make", [chat_chunk, completion_chunk])
@@ -125,7 +126,7 @@ def test_a02_gaps_never_hold_the_time_to_the_first_token(generator: LoadGenerato
     with StubServer([stream(events, first_ms=300, gap_ms=10)]) as stub:
         (answer,) = _asked(generator, stub, path="/v1/chat/completions" if is_chat else "/v1/completions")
     assert len(answer.gaps_ns) == 9
-    assert max(answer.gaps_ns) < 250 * MS
+    assert sum(answer.gaps_ns) == (answer.last_token_ns or 0) - (answer.first_token_ns or 0)
     assert _ms(answer.first_token_ns, answer.sent_ns) >= 295
 
 
@@ -442,7 +443,7 @@ def test_a34_an_event_that_cannot_be_read_fails_its_request_alone(generator: Loa
 
 
 def test_the_three_time_limits_are_told_apart(generator: LoadGenerator) -> None:
-    short = msgspec.structs.replace(LIMITS, first_token_s=0.1, request_s=0.2)
+    short = msgspec.structs.replace(LIMITS, first_token_s=0.3, request_s=0.5)
     role = [chat_chunk({"role": "assistant", "content": ""})]
     replies = [stream(role, ending="hang"), stream([*role, chat_chunk({"content": "x"})], ending="hang")]
     with StubServer(replies) as stub:
@@ -450,8 +451,8 @@ def test_the_three_time_limits_are_told_apart(generator: LoadGenerator) -> None:
     connecting = _answer([], ending="connect_timeout", http_status=None)
     assert [each.failure_message for each in (connecting, first, whole)] == [
         "connecting: no connection within 0.5 s",
-        "first token: no generated content within 0.1 s of sending",
-        "whole answer: not complete within 0.2 s of sending",
+        "first token: no generated content within 0.3 s of sending",
+        "whole answer: not complete within 0.5 s of sending",
     ]
     assert {(each.failure_cause, each.finish_reason) for each in (connecting, first, whole)} == {("timeout", "timeout")}
     assert (first.text, whole.text) == (None, "x")
