@@ -233,8 +233,11 @@ def plan_passes(
     wanted = plans_own(lock) if configurations is None else configurations
     rounds = choice.repetitions if repetitions is None else repetitions
     for chosen, repetition in _in_rounds(wanted, choice.reference, rounds):
-        factor = _factor(reference, _chosen_variant(variants, chosen), chosen)
+        variant = _chosen_variant(variants, chosen)
         grown = _grown(chosen)
+        # In process, requests that run together have another attention and cache than one at a time.
+        has_pool = grown == "concurrency" and lock.plan.engine_of(variant).server is None
+        factor = "several" if has_pool else _factor(reference, variant, chosen)
         # A server's series grows from that variant at 1, whatever the reference; a batch's is the reference's alone.
         series = grown if grown in ("concurrency", "rate") else factor
         first: PassPurpose = "series" if grown and series == grown else "variant"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from collector.campaign_draft import CAMPAIGN, mark_notices
 from collector.capture_rules import capture_findings
+from collector.continuous_rules import continuous_findings, model_findings
 from collector.contract.errors import DossierError, Finding, Refused
 from collector.contract.protocol import Protocol
 from collector.corpus_statistics import summary_lines
@@ -69,6 +70,7 @@ def examine(path: Path, *, with_tokenizer: bool = True, with_lock: bool = True) 
         if with_tokenizer:
             longest, limit, findings = prompt_lengths(loaded)
             findings += package_findings(loaded)
+            findings += model_findings(loaded, longest)
         if with_lock and is_frozen:
             findings = [*findings, *_lock_findings(loaded)]
     corpus = summary_lines([entry.document for entry in entries])
@@ -99,6 +101,7 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
         findings += quantization_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += embedding_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += server_findings(parts.path, parts.protocol, parts.text.line_of)
+        findings += continuous_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += capture_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += judging_findings(parts.path, parts.protocol.task, parts.text.line_of)
     if parts.documents is not None:

@@ -50,7 +50,7 @@ class Answering:
         """
         fitting: list[EncodedPrompt] = []
         for prompt in prompts:
-            refused = self._too_long(prompt)
+            refused = self.refused(prompt)
             if refused is not None:
                 yield refused
             else:
@@ -59,7 +59,7 @@ class Answering:
             yield from self._together(rows, number, pad)
 
     def _alone(self, prompt: EncodedPrompt) -> Answer:
-        refused = self._too_long(prompt)
+        refused = self.refused(prompt)
         if refused is not None:
             return refused
         intended_ns = self._clock.monotonic_ns()
@@ -68,8 +68,8 @@ class Answering:
                 prompt.token_ids, max_new_tokens=self._setup.generation.max_new_tokens, limit_ns=self._limit_ns
             )
         except Exception as fault:
-            return self._failed(prompt, intended_ns, fault, row=0, number=0, padding=None)
-        return self._answered(prompt, intended_ns, decoded, row=0, number=0, padding=None)
+            return self.failed(prompt, intended_ns, fault, row=0, number=0, padding=None)
+        return self.answered(prompt, intended_ns, decoded, row=0, number=0, padding=None)
 
     def _together(self, rows: Sequence[EncodedPrompt], number: int, pad: PadToken) -> Iterator[Answer]:
         intended_ns = self._clock.monotonic_ns()
@@ -82,7 +82,7 @@ class Answering:
             )  # fmt: skip
         except Exception as fault:
             failed = [
-                self._failed(prompt, intended_ns, fault, row=row, number=number, padding=padding[row])
+                self.failed(prompt, intended_ns, fault, row=row, number=number, padding=padding[row])
                 for row, prompt in enumerate(rows)
             ]
         else:
@@ -93,9 +93,10 @@ class Answering:
         lengths = [len(each.token_ids) for each in decoded] if self._setup.engine.has_step_capture else []
         live = [sum(length > step for length in lengths) for step in range(max(lengths, default=0))]
         for row, (prompt, each) in enumerate(zip(rows, decoded, strict=True)):
-            yield self._answered(prompt, intended_ns, each, row=row, number=number, padding=padding[row], live=live)
+            yield self.answered(prompt, intended_ns, each, row=row, number=number, padding=padding[row], live=live)
 
-    def _too_long(self, prompt: EncodedPrompt) -> Answer | None:
+    def refused(self, prompt: EncodedPrompt) -> Answer | None:
+        """Return the answer of a prompt that does not fit the context, null for one that does."""
         generation = self._setup.generation
         limit = generation.context_limit(self._encoder.context_limit_tokens())
         if limit is None or len(prompt.token_ids) + generation.max_new_tokens <= limit:
@@ -107,7 +108,7 @@ class Answering:
             f"exceed the context of {limit} tokens",
         )  # fmt: skip
 
-    def _failed(
+    def failed(
         self, prompt: EncodedPrompt, intended_ns: int, fault: Exception, *, row: int, number: int, padding: int | None
     ) -> Answer:
         """Return the failed request. Raises the fault again where it ends the pass."""
@@ -121,21 +122,25 @@ class Answering:
             exception_class=type(fault).__name__,
         )  # fmt: skip
 
-    def _answered(
+    def answered(
         self, prompt: EncodedPrompt, intended_ns: int, decoded: Decoded, *, row: int, number: int,
         padding: int | None, live: Sequence[int] = (),
     ) -> Answer:  # fmt: skip
+        """Return the request with what was generated; without its first stamp where not every token has one."""
+        stamps_ns = decoded.stamps_ns
+        has_first = len(stamps_ns) == len(decoded.token_ids) > 0
         text = self._encoder.text(decoded.token_ids)
         is_late = decoded.finish_reason == "timeout"
         return Answer(
             prompt=prompt, batch_row=row, batch_number=number, padding_tokens=padding, intended_ns=intended_ns,
-            sent_ns=decoded.sent_ns, first_token_ns=decoded.stamps_ns[0], last_token_ns=decoded.stamps_ns[-1],
+            sent_ns=decoded.sent_ns, first_token_ns=stamps_ns[0] if has_first else None,
+            last_token_ns=stamps_ns[-1] if stamps_ns else None,
             done_ns=self._clock.monotonic_ns(), output_tokens=len(decoded.token_ids), token_count_source="token_ids",
             finish_reason=decoded.finish_reason, request_outcome="failed" if is_late else "completed",
             failure_cause="timeout" if is_late else None,
             failure_message=f"no complete answer within {self._setup.limits.request_s} s" if is_late else None,
-            gaps_ns=[later - earlier for earlier, later in pairwise(decoded.stamps_ns)], text=text,
-            step_stamps_ns=decoded.stamps_ns, step_live_rows=list(live[: len(decoded.stamps_ns)]),
+            gaps_ns=[later - earlier for earlier, later in pairwise(stamps_ns)], text=text,
+            step_stamps_ns=stamps_ns, step_live_rows=list(live[: len(stamps_ns)]),
             token_ids=decoded.token_ids,
         )  # fmt: skip
 

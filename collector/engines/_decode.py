@@ -70,7 +70,7 @@ class GreedyDecoder:
     def __init__(self, model: Any, *, device: str, clock: Clock, has_stopped: StopCheck = never) -> None:
         """`has_stopped` tells of the ids so far whether the answer ends here; asked after the last one's stamp."""
         self._model = model
-        self._has_stopped = has_stopped
+        self.has_stopped = has_stopped
         self._device = device
         self._clock = clock
         self._stop_ids = stop_ids(model.generation_config.eos_token_id)
@@ -106,7 +106,7 @@ class GreedyDecoder:
                     return Decoded(token_ids, stamps_ns, sent_ns, "timeout")
                 if token_id in stop:
                     return Decoded(token_ids, stamps_ns, sent_ns, "end_token")
-                if self._has_stopped(token_ids):
+                if self.has_stopped(token_ids):
                     return Decoded(token_ids, stamps_ns, sent_ns, "stop_text")
                 if len(token_ids) >= max_new_tokens:
                     return Decoded(token_ids, stamps_ns, sent_ns, "length")
@@ -125,7 +125,7 @@ class GreedyDecoder:
 
         model, clock, takes = self._model, self._clock, "position_ids" in self._takes
         padded = pad_left(prompts, pad_id)
-        rows = [_Row(self._stop_ids, self._has_stopped, max_new_tokens) for _ in prompts]
+        rows = [_Row(self._stop_ids, self.has_stopped, max_new_tokens) for _ in prompts]
         seen = len(padded.mask[0])
         mask = torch.nn.functional.pad(torch.tensor(padded.mask, dtype=torch.long), (0, max_new_tokens), value=1)
         step, positions = (torch.tensor(part, dtype=torch.long) for part in (padded.token_ids, padded.positions))

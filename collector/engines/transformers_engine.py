@@ -18,6 +18,8 @@ from collector.contract.records.base import ObservedAt, Phase
 from ._answering import Answering
 from ._artefact import Artefact, find_artefact
 from ._batching import BATCHING, PadToken, pad_token
+from ._closed_loop import ClosedLoop
+from ._continuous import BlockPool, pool_flags, with_pool
 from ._decode import GreedyDecoder
 from ._embedding import EMBEDDING, TextsEncoder
 from ._embedding_engine import EmbeddingEngine
@@ -48,6 +50,8 @@ def identity(setup: EngineSetup) -> EngineIdentity:
         flags["threads"] = str(setup.engine.threads)
     if setup.model.gguf_file is not None:
         flags["gguf"] = importlib.metadata.version("gguf")
+    if setup.engine.continuous is not None:
+        flags |= pool_flags(setup.engine.continuous)
     flags |= identity_flags(setup.variant.quantization)
     version = importlib.metadata.version("transformers")
     return EngineIdentity(engine_name="transformers", engine_version=version, engine_flags=flags)
@@ -93,6 +97,7 @@ class TransformersEngine:
         self._clock = clock
         self._parts: tuple[Loaded, GreedyDecoder] | None = None
         self._observed: Variant | None = None
+        self._pool: BlockPool | None = None
 
     def load(self) -> None:
         """Load tokenizer and weights onto the device in the variant's dtype.
@@ -104,7 +109,13 @@ class TransformersEngine:
         encoder = TemplateEncoder(*tokenizer_of(self._artefact))
         loaded = Loaded(self._setup, self._artefact, model, encoder, device)
         has_stopped = encoder.stop_check(self._setup.generation.stop_after)
-        self._parts = loaded, GreedyDecoder(model, device=device, clock=self._clock, has_stopped=has_stopped)
+        decoder = GreedyDecoder(model, device=device, clock=self._clock, has_stopped=has_stopped)
+        self._parts = loaded, decoder
+        if (choice := self._setup.engine.continuous) is not None:
+            self._pool = BlockPool(
+                model, choice, end_ids=decoder.end_ids, max_new_tokens=self._setup.generation.max_new_tokens,
+                is_streaming=bool(self._setup.generation.stop_after),
+            )  # fmt: skip
 
     def observe(self, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
         """Return what is really loaded. Not part of any timed phase's work: it reads files for their digests.
@@ -113,6 +124,8 @@ class TransformersEngine:
         """
         variant, groups = observe(self._loaded()[0], observed_at, earlier=self._observed)
         self._observed = variant
+        if self._pool is not None and self._pool.is_running:
+            variant = with_pool(variant, self._setup.engine.continuous)
         return variant, groups
 
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:
@@ -124,10 +137,13 @@ class TransformersEngine:
     ) -> Iterator[Answer]:  # fmt: skip
         """Yield one answer per prompt; with a batch above 1 neighbours in prompt length run together.
 
+        With a concurrency above 1 they go through the block pool, which the first such call starts.
         Memory and device faults are raised: they end the pass. Any other fault fails its request, or its batch, only.
         """
         loaded, decoder = self._loaded()
         answering = Answering(self._setup, loaded.encoder, decoder, self._clock, phase=phase)
+        if load.concurrency > 1:
+            return self._through_pool(answering, decoder, prompts, load.concurrency)
         if load.batch == 1:
             return answering.one_by_one(prompts)
         return answering.in_batches(prompts, load.batch, self._pad())
@@ -136,11 +152,32 @@ class TransformersEngine:
         return []
 
     def close(self) -> None:
-        """Nothing to give back: the process ends."""
+        """End the block pool's thread, where one was started; the process ends with the rest."""
+        if self._pool is not None:
+            self._pool.close()
 
     def padding(self) -> Padding:
         """Return that rows are padded on the left, and with which token. Raises DossierError where there is none."""
         return Padding(side="left", source=self._pad().source)
+
+    def _through_pool(
+        self, answering: Answering, decoder: GreedyDecoder, prompts: Sequence[EncodedPrompt], concurrency: int
+    ) -> Iterator[Answer]:
+        if self._pool is None:
+            raise DossierError(
+                f"{concurrency} requests at a time, and the engine has no block pool to run them in",
+                next_step="add [engine.continuous] with num_blocks and max_batch_tokens, or write batches in [plan]",
+            )
+        refused = [(prompt, answering.refused(prompt)) for prompt in prompts]
+        yield from (answer for _, answer in refused if answer is not None)
+        fitting = [prompt for prompt, answer in refused if answer is None]
+        self._pool.require_room(max((len(prompt.token_ids) for prompt in fitting), default=0))
+        self._pool.start()
+        loop = ClosedLoop(
+            self._pool, answering, self._clock, end_ids=decoder.end_ids, has_stopped=decoder.has_stopped,
+            limit_ns=round(self._setup.limits.request_s * 1e9), concurrency=concurrency,
+        )  # fmt: skip
+        yield from loop.answers(fitting)
 
     def _pad(self) -> PadToken:
         loaded, decoder = self._loaded()
