@@ -24,6 +24,7 @@ from .confirmation import confirm
 from .critical_subsets import put_critical_subsets
 from .decision import decision, valid_until
 from .dossier import Dossier, Sentence
+from .engine_side_tables import put_engine_side
 from .figures import Evidence
 from .gate_tables import gate_figure, put_gates
 from .kinds import acceptance_sentence, work_sentence
@@ -120,6 +121,7 @@ def case_of(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case
     if campaign is not None:
         put_sensitivity(book, Inputs(trial.gates, measured, reference, campaign), selection)
     put_batches(book)
+    put_engine_side(book)
     put_load(book, store, campaign)
     put_weights(book, evidence.lock)
     put_gates(book, selection.standings)

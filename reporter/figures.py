@@ -15,6 +15,7 @@ from collector.contract.records.base import Stage
 
 from . import statistics
 from .dossier import BASES, Basis, Figure, Row, Table, Unit, Value
+from .engine_side import create_metric_names
 from .load import Store, two_contents
 from .rejudged import RULES as REJUDGED
 from .sql_files import MARTS, TABLES, TEST_MARTS, TEST_PREFIX, TEST_STAGE, TEST_TABLES, check_file, sql_file
@@ -64,6 +65,7 @@ def build(store: Store) -> Evidence:
         raise Refused(conflicts)
     con = store.con
     con.execute("create or replace macro all_sources(s) as flatten(list(s))")
+    create_metric_names(con)
     for name in MARTS:
         con.execute(f"create or replace table {name} as {sql_file(name).text}")
     _quantile_ranks(con)

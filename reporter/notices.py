@@ -12,6 +12,7 @@ from .batch_tables import batch_notices
 from .book import ref
 from .case import Case
 from .dossier import Sentence
+from .engine_side_tables import engine_side_notices
 from .feasibility import is_impossible
 from .load import Store
 from .load_flags import load_notices
@@ -42,6 +43,7 @@ def notices(case: Case, store: Store, *, objective_declared: bool | None) -> lis
         *_noise(case),
         *_answers(case),
         *batch_notices(case.book),
+        *engine_side_notices(case.book),
         *load_notices(case.book, store),
         *_variants(case),
         *_unsteady(case, store),

@@ -16,6 +16,7 @@ from .board import Chart
 from .charts import ChartMaker
 from .cost_charts import CostCharts
 from .dossier import Dossier, Figure, Row, Sentence
+from .engine_side_charts import EngineSideCharts
 from .figure_text import FigureText
 from .grids import Column, Grid, GridMaker, column, pivoted, shortened
 from .load_charts import LoadCharts
@@ -118,6 +119,7 @@ class View:
         )  # fmt: skip
         self.series_charts = SeriesCharts(self.charts)
         self.load_charts = LoadCharts(self.charts)
+        self.engine_side_charts = EngineSideCharts(self.charts)
         self.cost_charts = CostCharts(self.charts)
         self.tornado = Tornado(self.charts)
         self.absent_titles = [translator.text(title) for title in sections.absent(dossier)]

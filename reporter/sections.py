@@ -14,6 +14,8 @@ class Section(NamedTuple):
     anchor: str
     title: str
     tables: tuple[str, ...] = ()
+    is_named_when_absent: bool = True
+    """False for what can only be asked of some campaigns: without a server, its side was not left untested."""
 
 
 SECTIONS = (
@@ -27,6 +29,7 @@ SECTIONS = (
     Section("times", N_("Measured times"), ("latency", "durations")),
     Section("batches", N_("One factor grows: batch"), ("batches",)),
     Section("load", N_("Load: concurrency and arrivals"), ("load_closed", "load_open")),
+    Section("engine_side", N_("Where a request's time goes"), ("engine_side",), is_named_when_absent=False),
     Section("failures", N_("Failed variants, decisions and warnings"), ("failures", "decisions", "warnings", "passes")),
     Section("packages", N_("Offers and packages of 3, 7 and 30 days"), ("packages",)),
     Section("allocation", N_("Shared campaign cost and its allocation"), ("origin_charges",)),
@@ -66,5 +69,5 @@ def absent(dossier: Dossier) -> list[str]:
         for title, table in FORESEEN
     ]
     # what a load without evidence lacks is said by the series that is foreseen
-    missing = [s.title for s in SECTIONS if s not in printed and s is not LOAD]
+    missing = [s.title for s in SECTIONS if s not in printed and s is not LOAD and s.is_named_when_absent]
     return missing + [title for title, table in foreseen if not has_rows(dossier, table)]

@@ -29,6 +29,7 @@ MARTS = (
     "observed_variants", "gated_subsets", "request_times", "latency_samples", "repetition_medians", "batch_passes",
     "batch_documents",
     "pass_times",
+    "engine_passes", "engine_windows", "engine_clients",
     "load_passes", "load_windows", "load_requests", "load_samples",
 )  # fmt: skip
 """Steps between the records and the tables, in the order they need one another."""
@@ -41,6 +42,7 @@ TABLES = (
     "latency_repetitions", "latency_between", "durations", "energy", "memory", "batch_series", "batch_changes",
     "batch_checks",
     "reload_checks", "failures", "decisions", "warnings",
+    "engine_phases", "engine_counts", "engine_means",
     "load_series", "load_latency", "load_clients", "load_prompts", "load_checks", "load_drift",
 )  # fmt: skip
 """Tables of the dossier that are computed from records, in the dossier's order."""
@@ -68,7 +70,7 @@ CHECKS = (
     "incomplete-pass", "several-final-tries", "unexpected-document", "unscored-request", "pass-counts", "unended-pass",
     "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "peak-over-memory",
     "scope-order", "look-unrecorded", "look-repeated", "live-rows", "artefact-differs",
-    "batch-rows", "batch-unchecked",
+    "batch-rows", "batch-unchecked", "zero-latency",
 )  # fmt: skip
 """Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .engine_side_wording import ENGINE_SIDE_WORDS
 from .translate import N_
 
 WORDS: dict[str, str] = {
@@ -242,6 +243,8 @@ WORDS: dict[str, str] = {
     "mlp": N_("feed-forward"),
     "norm": N_("norms"),
     "other": N_("other"),
+    # the engine's side of a request
+    **ENGINE_SIDE_WORDS,
 }  # fmt: skip
 
 BASIS_WORDS: dict[tuple[str, bool], str] = {

@@ -15,6 +15,7 @@ from .confirmation_wording import CONFIRMATION
 from .cost_wording import COST
 from .decision_wording import DECISION
 from .dossier import Sentence
+from .engine_side_wording import ENGINE_SIDE
 from .kinds_wording import KINDS
 from .load_wording import LOAD
 from .messages import Wording
@@ -48,7 +49,7 @@ def sentence(key: str, /, **parameters: str) -> Sentence:
 
 SENTENCES: dict[str, Wording] = {
     **DECISION, **SELECTION, **COST, **CONFIRMATION, **SCOPE, **KINDS, **STATISTICS, **BATCHES, **WEIGHTS,
-    **ALLOCATION, **SENSITIVITY, **REJUDGED, **LOAD,
+    **ALLOCATION, **SENSITIVITY, **REJUDGED, **ENGINE_SIDE, **LOAD,
 }  # fmt: skip
 WORDS: dict[str, Wording] = PARAMETER_WORDS
 """Vocabulary words that appear as parameters with `@`."""

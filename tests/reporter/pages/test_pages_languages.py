@@ -100,7 +100,7 @@ def extracted() -> dict[str, str | None]:
         methods, options = parse_mapping_cfg(stream)
     keywords: Any = {"N_": None, "_": None, "gettext": None, "ngettext": (1, 2), "say": None, "say_counted": (1, 2)}
     found: dict[str, str | None] = {}
-    for folder in ("reporter", "templates"):
+    for folder in ("reporter", "templates", "collector/contract"):
         for *_, message, _, _ in extract_from_dir(ROOT / folder, methods, options, keywords, ()):
             one, many = message if isinstance(message, tuple) else (message, None)
             found[one] = many
