@@ -20,10 +20,9 @@ from collector.client.retry import asked_wait_s
 from collector.client.sse import EventReader
 
 _BODILESS = (204, 304)
-_RECEIVED = bytearray(256 * 1024)
+_RECEIVED = memoryview(bytearray(256 * 1024))
 """Where the loop puts what it received, for all connections: each is called right after, and keeps none of it. Else the
 loop would ask the system for 256 KiB to receive some hundred bytes."""
-_RECEIVED_VIEW = memoryview(_RECEIVED)
 
 
 class Reply:
@@ -106,7 +105,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self.is_reusable = True
 
-    def get_buffer(self, sizehint: int) -> bytearray:
+    def get_buffer(self, sizehint: int) -> memoryview:  # no bytearray: TLS slices it and writes into the slice
         return _RECEIVED
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -118,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         reply.has_bytes = True
         fault: str | None = None
         try:
-            parser.feed_data(_RECEIVED_VIEW[:nbytes])
+            parser.feed_data(_RECEIVED[:nbytes])
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             fault = f"{type(error).__name__}: {error}"
         if self._bodies:

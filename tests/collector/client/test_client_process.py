@@ -190,8 +190,7 @@ def started(how: str) -> tuple[subprocess.Popen[str], int, int, int]:
     return collector, worker_pid, server_pid, generator_pid
 
 
-@pytest.mark.parametrize("how", ["idle", "busy"])
-@pytest.mark.parametrize("killed", ["worker", "collector"])
+@pytest.mark.parametrize(("killed", "how"), [("worker", "busy"), ("collector", "idle")])
 def test_a_killed_worker_or_collector_leaves_no_started_server_behind(killed: str, how: str) -> None:
     collector, worker_pid, server_pid, generator_pid = started(how)
     try:

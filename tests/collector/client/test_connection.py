@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from client_load import PATH, job_for, run_here
+from client_load import PATH, body_of, job_for, run_here
 from stub_server import StubServer, chat, stream
 
 from collector.client.connection import Connection, Reply
@@ -273,10 +273,14 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+ANSWER = chat(*(f"{number} " * 500 for number in range(40)))
+"""Several TLS records at once, and more than one read of the socket."""
+
+
 def tls_server(certificate: Path) -> StubServer:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    return StubServer([stream(chat("Hi"))], tls=context)
+    return StubServer([stream(ANSWER)], tls=context)
 
 
 def test_https_is_trusted_by_the_file_that_the_environment_names(
@@ -287,6 +291,7 @@ def test_https_is_trusted_by_the_file_that_the_environment_names(
         target = Target(host="127.0.0.1", port=stub.port, is_tls=True, headers=[])
         ran = run_here(job_for(stub.port, 3, target=target, scrape_path=None))
         assert [each.ending for each in ran.finals] == ["complete"] * 3
+        assert {body_of(each) for each in ran.finals} == {b"".join(ANSWER)}
         assert ran.window.connection_count == 1
         assert fetch(target, "/v1/models").json()["data"][0]["id"] == "stub"
 
