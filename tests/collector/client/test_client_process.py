@@ -57,13 +57,13 @@ def test_a20_150_requests_at_a_time_are_150_at_the_server_and_none_waits_for_a_c
             with StubServer([stream(chat("Hi"), first_ms=50)]) as stub:
                 result, _ = ran(generator, job_for(stub.port, 300, load=Load(concurrency=150)))
                 first_ns = sorted(50 * MS + each for each in added_ns(stub, result))
-            assert stub.most_in_flight == 150
             assert result.window.in_flight_max == result.window.connection_count == stub.connections == 150
             assert {each.connection_wait_ns for each in result.finals} == {0}
-            if first_ns[297] < 100 * MS:
+            if stub.most_in_flight == 150 and first_ns[297] < 100 * MS:
                 break
     finally:
         generator.close()
+    assert stub.most_in_flight == 150
     assert first_ns[297] < 100 * MS
 
 
