@@ -25,6 +25,15 @@ class _Step(NamedTuple):
     variant: str
     batch: int
     repetition: int
+    concurrency: int = 1
+    rate_per_s: float | None = None
+
+    @property
+    def load(self) -> str:
+        """What sets it apart from one request at a time: `b8`, `c4` or `r2`; nothing for the variant itself."""
+        if self.rate_per_s is not None:
+            return f"r{self.rate_per_s:g}"
+        return f"c{self.concurrency}" if self.concurrency > 1 else f"b{self.batch}" if self.batch > 1 else ""
 
 
 class _Place(NamedTuple):
@@ -72,16 +81,25 @@ def _expected(plan: LockedPlan) -> Iterator[_Step]:
     choice = plan.plan
     for repetition in range(1, choice.reference_runs + 1):
         yield _Step(choice.reference, 1, repetition)
-    others = [(variant.name, 1) for variant in plan.variants if variant.name != choice.reference]
-    for name, batch in [*others, *((choice.reference, batch) for batch in choice.batches)]:
+    served = [variant.name for variant in plan.variants if plan.engine_of(variant).server is not None]
+    is_continuous = plan.engine.continuous is not None and choice.reference not in served
+    concurrent = [choice.reference, *served] if is_continuous else served
+    cells = [
+        *(_Step(variant.name, 1, 1) for variant in plan.variants if variant.name != choice.reference),
+        *(_Step(choice.reference, batch, 1) for batch in choice.batches),
+        *(_Step(name, 1, 1, concurrency=count) for name in concurrent for count in choice.concurrencies),
+        *(_Step(name, 1, 1, choice.in_flight_limit, rate) for name in served for rate in choice.rates),
+    ]
+    for cell in cells:
         for repetition in range(1, choice.repetitions + 1):
-            yield _Step(name, batch, repetition)
+            yield cell._replace(repetition=repetition)
 
 
 def _found(store: Store) -> list[_Found]:
     """Return each plan on each machine that began it; where its passes ran on several devices, all are named."""
     attempts = store.con.execute(
         "select headers.plan_id, attempts.environment_id, attempts.variant_name, attempts.batch, attempts.repetition, "
+        "attempts.concurrency, attempts.rate_per_s, "
         "bool_or(attempts.pass_outcome = 'completed') as is_done, "
         "arg_max(attempts.cause, (attempts.attempt, attempts.began_at, attempts.run_id)) as cause, "
         "configurations.device, configurations.model "
@@ -90,12 +108,12 @@ def _found(store: Store) -> list[_Found]:
         [STAGE],
     ).fetchall()
     found: dict[tuple[str, str], _Found] = {}
-    for plan, machine, variant, batch, repetition, is_done, cause, device, model in attempts:
+    for plan, machine, *cell, is_done, cause, device, model in attempts:
         known = found.setdefault((plan, machine), _Found(_Place(plan, machine, device, model), set(), {}, {}))
         if device not in known.place.device.split(", "):
             named = known.place._replace(device=f"{known.place.device}, {device}")
             known = found[plan, machine] = known._replace(place=named)
-        step = _Step(variant, batch, repetition)
+        step = _Step(*cell)
         if is_done:
             known.done.add(step)
         else:
@@ -133,5 +151,8 @@ def _row(found: _Found, step: _Step, several_models: bool) -> Row:
         "environment_id": place.environment_id, "plan_id": place.plan_id,
         "model": place.model if several_models else "", "state": state,
     }  # fmt: skip
-    key = f"{place.plan_id[:6]}~{place.environment_id[:6]}~{step.variant}~b{step.batch}~r{step.repetition}"
+    cell = f"b{step.batch}"
+    if step.concurrency > 1:
+        cell = labels["load"] = step.load
+    key = f"{place.plan_id[:6]}~{place.environment_id[:6]}~{step.variant}~{cell}~r{step.repetition}"
     return row(key, labels, {}, said)

@@ -181,7 +181,9 @@ def _missing(case: Case) -> Iterator[Sentence]:
     """Expected and not there: passes of the plan without a finished run, and candidates that were never measured."""
     rows = [row.labels for row in case.book.rows("missing_passes") if row.labels["state"] == "not_begun"]
     names = [
-        f"{row['variant']}, batch {row['batch']}, repetition {row['repetition']} ({row['device']})" for row in rows
+        f"{row['variant']}, {row.get('load') or 'batch ' + row['batch']}, repetition {row['repetition']} "
+        f"({row['device']})"
+        for row in rows
     ]
     if names:
         more = [f"… {len(names) - MOST_NAMED}"] if len(names) > MOST_NAMED else []

@@ -70,7 +70,7 @@ CHECKS = (
     "incomplete-pass", "several-final-tries", "unexpected-document", "unscored-request", "pass-counts", "unended-pass",
     "repeated-pass", "different-prompt", "allocated-over-reserved", "peak-below-reading", "peak-over-memory",
     "scope-order", "look-unrecorded", "look-repeated", "live-rows", "artefact-differs",
-    "batch-rows", "batch-unchecked",
+    "batch-rows", "batch-unchecked", "zero-latency",
 )  # fmt: skip
 """Rules between records, each a file of `reporter/sql/checks/` that returns what breaks it."""
 
