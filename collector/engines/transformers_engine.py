@@ -144,6 +144,8 @@ class TransformersEngine:
         answering = Answering(self._setup, loaded.encoder, decoder, self._clock, phase=phase)
         if load.concurrency > 1:
             return self._through_pool(answering, decoder, prompts, load.concurrency)
+        if self._pool is not None:
+            self._pool.close()  # the own loops need the attention as it was loaded
         if load.batch == 1:
             return answering.one_by_one(prompts)
         return answering.in_batches(prompts, load.batch, self._pad())
