@@ -3,9 +3,10 @@
 Everything that costs time is done before a job begins: prompts are rendered, the server's tokenizer is asked, bodies
 are written. From then until its last request the load generator has the machine; what it hands over is read here.
 
-Warm-up: the plan's requests are put to the server at the pass's own load, again and again, until the median time to
-first token of two successive rounds differs by less than SETTLED, ROUNDS times at most, and not beyond half of the
-phase's limit. The first of them is the cold start: it is a row like the others.
+Warm-up: the plan's requests, ROUND_REQUESTS at least, are put to the server at the pass's own load, again and again,
+until the median time to first token of two successive rounds differs by less than SETTLED, ROUNDS times at most, and
+not beyond half of the phase's limit. The first round is not compared: its first request is the cold start, which is a
+row like the others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import msgspec
 from collector.client.messages import ClientDone, ClientJob, Exchange, Limits, ScrapeText, Sending
 from collector.client.process import LoadGenerator
 from collector.clock import Clock
-from collector.contract.records import AnyRecord
+from collector.contract.records import AnyRecord, ClientWindow
 from collector.contract.records.base import FailureCause, Phase
 from collector.contract.records.passes import ScrapeMoment
 from collector.contract.records.requests import PromptEvidence
@@ -36,7 +37,7 @@ from ._session import Session
 from .base import Answer, EncodedPrompt, EngineSetup, Load, Prompt, Wire
 from .faults import EngineFault
 
-ROUNDS = 6
+ROUNDS, ROUND_REQUESTS = 6, 2
 SETTLED = 0.05
 GONE_AFTER = 5
 """So many requests in a row without a connection: nobody is there any more."""
@@ -112,9 +113,11 @@ class Serving:
     def _warm_up(self, prompts: Sequence[EncodedPrompt], load: Load) -> Iterator[Answer]:
         give_up = time.monotonic() + self._setup.limits.warmup_s / 2
         medians: list[float] = []
+        asked = [prompts[place % len(prompts)] for place in range(max(ROUND_REQUESTS, len(prompts)))] if prompts else []
         for _ in range(ROUNDS if prompts else 0):
             firsts: list[int] = []
-            for answer in self._round(prompts, "warmup", load):
+            self._records = [each for each in self._records if not isinstance(each, ClientWindow)]  # one for the phase
+            for answer in self._round(asked, "warmup", load):
                 if answer.is_final and answer.first_token_ns is not None and answer.sent_ns is not None:
                     firsts.append(answer.first_token_ns - answer.sent_ns)
                 yield answer
@@ -260,8 +263,8 @@ class Serving:
 
 
 def is_settled(medians: Sequence[float]) -> bool:
-    """Return whether the last two rounds of a warm-up agree."""
-    if len(medians) < 2:
+    """Return whether the last two rounds of a warm-up agree, the first of all left out."""
+    if len(medians) < 3:
         return False
     before, last = medians[-2:]
     return abs(last - before) < SETTLED * max(before, last)

@@ -8,35 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tiny_tokenizer import BOS, EOS, TEMPLATE, tiny_tokenizer
 
 from collector.contract.protocol import EngineChoice, Generation, Limits, Model, VariantChoice
 from collector.engines.base import EngineSetup
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-
-TEMPLATE = (
-    "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>{{ m['content'] }}\n{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
-)
-BOS, EOS = 256, 257
-
-
-def tiny_tokenizer(template: str | None = TEMPLATE) -> Any:
-    """One token per byte, and five special ones; its own post-processor adds the start token."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {symbol: index for index, symbol in enumerate(alphabet)}
-    backend = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens(["<s>", "</s>", "<|system|>", "<|user|>", "<|assistant|>"])
-    backend.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", BOS)])
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, bos_token="<s>", eos_token="</s>", pad_token="</s>", chat_template=template
-    )
-
 
 def tiny_llama(**changes: Any) -> Any:
     """A Llama of 4 layers whose output layer is not tied; weights wide enough that its answers vary."""
