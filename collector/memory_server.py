@@ -33,7 +33,7 @@ from collector.server_process import RunningServer, watched
 
 SHORTEST_S = 0.1
 _COST_FACTOR = 50
-"""Between two samples passes at least so many times what one takes."""
+"""Between two samples passes at least so many times the processor time of one."""
 _HIDDEN: tuple[MemoryScope, ...] = ("allocated", "reserved")
 
 
@@ -151,12 +151,12 @@ class _Samples:
         before = time.monotonic()
         wait_s = 0.0
         while not self._stopping.wait(wait_s):
-            began = time.monotonic()
+            began, spent_s = time.monotonic(), time.thread_time()
             found = self._read()
             self._gap_s = max(self._gap_s, began - before)
             before = began
             self._peaks = tuple(map(_higher, self._peaks, found)) if self._peaks else found
-            wait_s = max(self._shortest_s, (time.monotonic() - began) * _COST_FACTOR)
+            wait_s = max(self._shortest_s, (time.thread_time() - spent_s) * _COST_FACTOR)
 
     def stop(self) -> tuple[tuple[Value, ...], float]:
         """Return the highest values and the longest gap in seconds."""

@@ -7,7 +7,6 @@ POLL_S seconds: interpreter start, imports and loading are in it, and it is late
 from __future__ import annotations
 
 import http.client
-import logging
 import re
 import secrets
 import signal
@@ -34,6 +33,7 @@ from collector.server_address import (
     listens,
     page_of,
 )
+from collector.server_output import ServerOutput, places_of
 from collector.worker_faults import says_out_of_memory
 
 POLL_S = 0.1
@@ -43,11 +43,6 @@ _AFTER_KILL_S = 5.0
 _MARK = "GPU_DOSSIER_SERVER"
 """Variable with a value of its own for each start: what was started by it is found by that, also where the process in
 between has ended."""
-MAX_NOTES = 100
-"""Different lines of one server that are noted."""
-_NOTABLE = re.compile(r"\b(warning|warn|error|critical|fatal)\b", re.IGNORECASE)
-_PASSING = re.compile(r"\d{4}-\d\d-\d\d[T ]?|\d\d-\d\d (?=\d\d:)|\d\d:\d\d:\d\d([.,]\d+)?Z?|\bpid=\d+\b|\[\d+\]")
-"""What makes the same message of a log look new each time."""
 
 
 class RunningServer:
@@ -71,10 +66,9 @@ class RunningServer:
         self._stop_s = choice.stop_s
         self._command = command
         self._mark = mark
-        self._places = places
+        self._output = ServerOutput(choice.name, places)
         self._seen: dict[int, psutil.Process] = {}
         self._seen_lock = threading.Lock()  # the memory meter asks from a thread of its own
-        self._noted: set[str] = set()
         self._words = ""
         self._is_stopped = command is None
 
@@ -96,7 +90,7 @@ class RunningServer:
     def last_words(self) -> str:
         """Return the end of what it printed, 16 KiB at most, without the folders of this machine."""
         if self._command is not None and not self._is_stopped:
-            self._words = self._without_places(self._command.last_words())
+            self._words = self._output.clean(self._command.last_words())
         return self._words
 
     def log_notes(self) -> None:
@@ -104,14 +98,8 @@ class RunningServer:
 
         The worker keeps what is logged: so they become records of the phase in which they are read.
         """
-        if self._command is None or self._is_stopped:
-            return
-        logger = logging.getLogger(f"server.{self.name}")
-        for line in self._command.new_output().splitlines():
-            text = " ".join(self._without_places(_PASSING.sub("", line)).split())
-            if text and _NOTABLE.search(text) and text not in self._noted and len(self._noted) < MAX_NOTES:
-                self._noted.add(text)
-                logger.warning("%s", text)
+        if self._command is not None and not self._is_stopped:
+            self._output.log(self._command.new_output())
 
     def processes(self) -> list[psutil.Process]:
         """Return the server's process and what it started, as far as alive; empty for one that was there."""
@@ -162,11 +150,6 @@ class RunningServer:
             except (psutil.Error, OSError):
                 continue
 
-    def _without_places(self, text: str) -> str:
-        for place, name in self._places.items():
-            text = text.replace(place, name)
-        return text
-
 
 def start_server(
     choice: ServerChoice, *, base_dir: str | Path, model: str, port: int | None = None, device: str = "cpu"
@@ -189,7 +172,7 @@ def start_server(
     mark = secrets.token_hex(16)
     environment = {name: _fill(value, filled) for name, value in choice.environment.items()}
     command = [_fill(argument, filled) for argument in choice.start]
-    places = {model: Path(model).name, str(folder): "<base_dir>", sys.prefix: "<python>", str(Path.home()): "~"}
+    places = places_of(model=model, program=command[0], base_dir=folder)
     try:
         running = LongCommand(command, cwd=folder, environment={**environment, _MARK: mark})
     except OSError as fault:
@@ -198,8 +181,7 @@ def start_server(
             next_step=f"try the command by hand: {choice.start[0]}",
         ) from None
     server = RunningServer(
-        choice, Address("http", HOST, port, ""), running, mark=mark, device=device,
-        places={place: name for place, name in places.items() if len(place) > 1},
+        choice, Address("http", HOST, port, ""), running, mark=mark, device=device, places=places
     )  # fmt: skip
     global _watched
     _watched = server
@@ -251,6 +233,7 @@ def wait_ready(server: RunningServer, *, path: str, ready_s: float) -> None:
         server.processes()
         time.sleep(min(POLL_S, max(0.0, left_s)))
     server.start_ns = time.perf_counter_ns() - server.began_ns
+    server.log_notes()
     if (stranger := _stranger(server)) is not None:
         raise _failed(server, f"does not listen on port {server.address.port}: process {stranger} answers there")
 

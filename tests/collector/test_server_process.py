@@ -186,6 +186,20 @@ def test_places_are_filled_in_and_other_braces_stay(tmp_path: Path) -> None:
     assert str(tmp_path) not in told, "a failure's words travel"
 
 
+def test_what_a_server_prints_of_its_own_environment_is_kept_without_the_place(tmp_path: Path) -> None:
+    program = tmp_path / "env" / "bin" / "serve"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$0: cannot load $(dirname $(dirname "$0"))/lib/x.so"; exit 1\n')
+    program.chmod(0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "env")
+    choice = ServerChoice(name="own", start=["{base_dir}/../link/bin/serve"])
+    (tmp_path / "base").mkdir()
+    server = start_server(choice, base_dir=tmp_path / "base", model="m")
+    with pytest.raises(EngineStart):
+        wait_ready(server, path="/", ready_s=READY_S)
+    assert server.last_words() == "<server>/bin/serve: cannot load <server>/lib/x.so\n"
+
+
 def test_a_command_that_is_not_there_says_so(tmp_path: Path) -> None:
     server = start_server(ServerChoice(name="none", start=["no-such-server-here"]), base_dir=tmp_path, model="m")
     with pytest.raises(EngineStart, match="cannot start no-such-server-here: No such file or directory"):
@@ -198,13 +212,13 @@ def test_lines_with_warnings_are_noted_once_each_whatever_their_time_and_process
     lines = [
         "(Engine pid=12) WARNING 12-01 03:00:01 [config.py:7] dtype is cast",
         "(Engine pid=12) WARNING 12-01 03:00:02 [config.py:7] dtype is cast",
-        "INFO 12-01 03:00:02 [config.py:7] nothing to note",
+        "(Engine pid=12) INFO 12-01 03:00:02 [config.py:7] on_error=False, warning='none'",
+        "[INFO] 12-01 03:00:02 error",
         "ERROR: a kernel fell back",
     ]
     server = start(f"says={chr(10).join(lines)}")
-    wait_ready(server, path="/health", ready_s=READY_S)
     with caplog.at_level(logging.WARNING):
-        server.log_notes()
+        wait_ready(server, path="/health", ready_s=READY_S)
         server.log_notes()
     noted = [record.getMessage() for record in caplog.records if record.name == "server.tiny"]
     assert noted == ["(Engine ) WARNING [config.py:7] dtype is cast", "ERROR: a kernel fell back"]
