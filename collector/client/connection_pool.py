@@ -45,7 +45,7 @@ class ConnectionPool:
         self._spares = spares
         self._loop = asyncio.get_running_loop()
         self._addresses: list[tuple[socket.AddressFamily, _Address]] = []
-        self._tls = tls_context() if target.is_tls else None
+        self._tls = _tls_context() if target.is_tls else None
         self._idle: deque[Connection] = deque()
         self._in_use: set[Connection] = set()
         self._openings: set[asyncio.Task[None]] = set()
@@ -167,7 +167,7 @@ class ConnectionPool:
         return connection
 
 
-def tls_context() -> ssl.SSLContext:
+def _tls_context() -> ssl.SSLContext:
     """Return Python's default: certificates and names are checked, SSL_CERT_FILE and SSL_CERT_DIR are honoured."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])

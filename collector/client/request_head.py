@@ -11,16 +11,16 @@ _FRAMING = ("content-length", "transfer-encoding", "connection")
 
 def post_of(target: Target, path: str, body: bytes) -> bytes:
     """Return a POST of JSON that asks for a stream. Raises ValueError for what no head can hold."""
-    headers = given_headers(target, accept=_STREAM, is_json=True)
+    headers = _headers(target, accept=_STREAM, is_json=True)
     return _head("POST", path, {**headers, "Content-Length": str(len(body))}) + body
 
 
 def get_of(target: Target, path: str) -> bytes:
     """Return a GET after which the server closes the connection. Raises ValueError for what no head can hold."""
-    return _head("GET", path, {**given_headers(target, accept=_TEXT), "Connection": "close"})
+    return _head("GET", path, {**_headers(target, accept=_TEXT), "Connection": "close"})
 
 
-def given_headers(target: Target, *, accept: str, is_json: bool = False) -> dict[str, str]:
+def _headers(target: Target, *, accept: str, is_json: bool = False) -> dict[str, str]:
     """Return our headers and the target's; no compression, which would make pieces unlike what the server wrote.
 
     Raises ValueError for what no head can hold.

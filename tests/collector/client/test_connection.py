@@ -16,11 +16,9 @@ from client_load import PATH, body_of, job_for, run_here
 from stub_server import StubServer, chat, stream
 
 from collector.client.connection import Connection, Reply
-from collector.client.fetch import FetchFault, fetch, target_of
 from collector.client.messages import Sending, Target
 from collector.client.request_head import get_of, post_of
 from collector.client.retry import asked_wait_s, is_tried_again, wait_before_s
-from collector.contract.errors import DossierError
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -293,7 +291,6 @@ def test_https_is_trusted_by_the_file_that_the_environment_names(
         assert [each.ending for each in ran.finals] == ["complete"] * 3
         assert {body_of(each) for each in ran.finals} == {b"".join(ANSWER)}
         assert ran.window.connection_count == 1
-        assert fetch(target, "/v1/models").json()["data"][0]["id"] == "stub"
 
 
 def test_https_that_nobody_vouches_for_gets_no_request_and_the_words_say_so(
@@ -303,8 +300,6 @@ def test_https_that_nobody_vouches_for_gets_no_request_and_the_words_say_so(
     with tls_server(certificate) as stub:
         target = Target(host="127.0.0.1", port=stub.port, is_tls=True, headers=[])
         (exchange,) = run_here(job_for(stub.port, 1, target=target)).finals
-        with pytest.raises(FetchFault, match="certificate"):
-            fetch(target, "/v1/models")
     assert exchange.ending == "connect_failed"
     assert "certificate" in (exchange.fault or "")
     assert (exchange.sent_ns, exchange.connection_wait_ns) == (None, None)
@@ -361,8 +356,6 @@ def test_nothing_listens_there() -> None:
     assert all("Refused" in (each.fault or "") for each in ran.finals)
     assert ran.window.connection_count == 0
     assert ran.window.missing["send_delay_p99_ns"] == "too_few_samples"
-    with pytest.raises(FetchFault, match=f"http://127.0.0.1:{port}/v1/models: ConnectionRefusedError"):
-        fetch(Target(host="127.0.0.1", port=port, is_tls=False, headers=[]), "/v1/models")
 
 
 def test_a_name_that_leads_nowhere_is_a_failed_connection() -> None:
@@ -370,38 +363,3 @@ def test_a_name_that_leads_nowhere_is_a_failed_connection() -> None:
     (exchange,) = run_here(job_for(80, 1, target=target)).finals
     assert exchange.ending == "connect_failed"
     assert "gaierror" in (exchange.fault or "")
-
-
-# asking outside a load
-
-
-def test_fetch_gets_and_posts_with_the_targets_headers() -> None:
-    with StubServer(pages={}) as stub:
-        target, prefix = target_of(stub.base_url + "/", [("X-Tenant", "t")])
-        assert prefix == ""
-        page = fetch(target, "/metrics")
-        assert page.status == 200
-        assert "vllm:num_requests_running 0.0" in page.text
-        assert 0 < time.perf_counter_ns() - page.stamp_ns < 5e9
-        assert fetch(target, "/nothing").status == 404
-        fetch(target, "/v1/chat/completions", payload={"model": "stub"})
-    assert [(seen.method, seen.headers.get("x-tenant")) for seen in stub.seen] == [
-        ("GET", "t"), ("GET", "t"), ("POST", "t"),
-    ]  # fmt: skip
-    assert stub.posts[0].json == {"model": "stub"}
-    assert stub.posts[0].headers["content-type"] == "application/json"
-
-
-def test_an_address_gives_scheme_host_port_and_a_prefix() -> None:
-    target, prefix = target_of("https://gateway.example/llm/", [])
-    assert (target.host, target.port, target.is_tls, prefix) == ("gateway.example", 443, True, "/llm")
-    target, prefix = target_of("http://[::1]:8000", [])
-    assert (target.host, target.port, target.is_tls, prefix) == ("::1", 8000, False, "")
-
-
-@pytest.mark.parametrize(
-    "url", ["gateway.example:80", "ftp://h/", "http://", "http://h:99999", "http://u:p@h", "http://h/?a=1"]
-)
-def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
-    with pytest.raises(DossierError, match=r"write it like http://127\.0\.0\.1:8000"):
-        target_of(url, [])
