@@ -8,6 +8,9 @@ MODEL ?=
 DOCUMENTS ?=
 PERMISSION ?=
 REVIEW ?=
+# Environments of the load tools that make peers compares with, and a Python 3.12 for the one that needs it
+PEERS ?= $(CACHE)/peers
+PYTHON312 ?= python3.12
 DEMO ?= $(if $(DOCUMENTS),trial,demo)
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
@@ -16,7 +19,7 @@ export PIP_CONSTRAINT := $(CURDIR)/.ci/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo ranking-model samples sample-engines test test-tiers test-all lint types format schemas benchmarks clean
+.PHONY: help demo ranking-model samples sample-engines test test-tiers test-all lint types format schemas benchmarks peers peer-tools clean
 
 help: ## show this menu
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -75,6 +78,12 @@ benchmarks: $(INSTALLED) $(CACHE)/demo-model.path ## ratios within one run: deco
 	$(BIN)/python tests/benchmarks/decode_loop.py --cache $(CACHE)
 	$(BIN)/python tests/benchmarks/help_time.py
 	$(BIN)/python tests/benchmarks/campaign_time.py
+
+peers: $(INSTALLED) peer-tools $(CACHE)/demo-model.path ## our client beside five load tools: tests/benchmarks/peers/table.md (25 minutes, idle machine, gcc)
+	$(BIN)/python tests/benchmarks/peer_table.py --environments $(PEERS) --cache $(CACHE) -o tests/benchmarks/peers/table.md
+
+peer-tools: ## the tools of make peers, pinned, an environment each (8 GB)
+	PYTHON=$(PYTHON) PYTHON312=$(PYTHON312) bash tests/benchmarks/peers/environments.sh $(PEERS)
 
 $(CACHE)/demo-model.path: $(INSTALLED)
 	mkdir -p $(CACHE)

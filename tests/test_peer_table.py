@@ -14,7 +14,7 @@ import process_tree
 import pytest
 import soak
 from peer_clients import OURS, PEERS, Cell, Outcome, Reported, number_of
-from peer_run import CellResult, Results, ToolResult, added_ms, shown
+from peer_run import CellResult, Results, ToolResult, added_ms, serving_cpu_s, shown
 from replay_server import ReplayServer, Served, ServerLog, Timetable, compile_server, read_log
 
 MS = 1_000_000
@@ -31,6 +31,7 @@ def served(
 def cell(concurrency: int, *, cpu_s: float, finished: int, asked: int | None = None, **more: object) -> CellResult:
     values: dict[str, object] = {
         "exit_code": 0,
+        "serving_cpu_s": cpu_s,
         "wall_s": 1.0,
         "added_ms": [0.1] * finished,
         "is_matched": True,
@@ -58,6 +59,12 @@ def test_cpu_per_stream_is_what_grows_beyond_the_run_of_few_streams_at_that_conc
     assert measured.cpu_s_per_1000(cell(16, cpu_s=9.0, finished=1016)) == pytest.approx(2.0)
     assert measured.cpu_s_per_1000(cell(64, cpu_s=9.0, finished=1016)) is None
     assert measured.cpu_s_per_1000(cell(16, cpu_s=9.0, finished=1016, exit_code=1)) is None
+
+
+def test_what_a_tool_took_before_its_first_stream_arrived_is_its_start() -> None:
+    log = ServerLog([served(0, at_ms=2000), served(1, at_ms=1000)], [])
+    curve = [(0, 0.0), (900 * MS, 0.5), (1100 * MS, 0.75)]
+    assert serving_cpu_s({"cpu_s": 2.0, "curve": curve}, log) == 1.5
 
 
 def test_a_rate_is_no_higher_than_the_cpu_time_of_its_streams_allows() -> None:
@@ -162,7 +169,9 @@ def test_results_of_each_tool_are_read_with_the_streams_it_calls_failed(tmp_path
         "inference-perf": (
             "per_request_lifecycle_metrics.json",
             [
-                {"start_time": 5.0, "response": "00000007 date", "error": None, "info": {"output_token_times": [5.1]}},
+                {"start_time": 5.0, "response": "00000007 date", "error": None, "info": {
+                    "response_metrics": {"response_chunks": ['{"id":"replay-00000007","x":1}'], "chunk_times": [5.1]}
+                }},
                 {"start_time": 5.0, "response": "", "error": {"error_type": "x"}, "info": None},
             ],
         ),
@@ -231,3 +240,4 @@ def test_the_cost_of_a_command_includes_a_child_that_outlived_its_parent(tmp_pat
     cost = json.loads(out.read_text("utf-8"))
     assert (done.returncode, cost["exit_code"]) == (3, 3)
     assert 0.3 <= cost["cpu_s"] < 3.0
+    assert cost["curve"][0][1] < cost["curve"][-1][1] <= cost["cpu_s"] + 0.1

