@@ -198,7 +198,7 @@ class ChartMaker:
             board = Board(self.tr, is_narrow=is_narrow, label_width=room, right_room=44, is_stacked=False)
             y, last = 0.0, None
             for row, phase in zip(rows, phases, strict=True):
-                if (name := row.labels.get("label", "")) != last:
+                if (name := self._memory_name(row)) != last:
                     y, last = board.heading(y, name, is_first=last is None), name
                 board.row_label(y, phase, colour=QUIET)
                 self._lollipop(
@@ -210,10 +210,15 @@ class ChartMaker:
             return board.svg((0.0, top * 1.02), self.tell(N_("peak, %(unit)s"), unit=unit))
 
         said = "; ".join(
-            f"{r.labels.get('label', '')}, {phase}: {self._with_unit(self.figure(r, 'peak_bytes'), scale)}"
+            f"{self._memory_name(r)}, {phase}: {self._with_unit(self.figure(r, 'peak_bytes'), scale)}"
             for r, phase in zip(rows, phases, strict=True)
         )
         return finished("memory", title, said + ".", **self.both(draw))
+
+    def _memory_name(self, row: Row) -> str:
+        """Return the configuration, and what its memory is where that is no need of the workload."""
+        label, need = row.labels.get("label", ""), row.labels.get("need", "")
+        return f"{label} · {self.text.word(need, prefix='need')}" if need else label
 
     def _lollipop(self, board: Board, y: float, figure: Figure | None, scale: Scale, *, is_main: bool) -> None:
         value = number(figure)

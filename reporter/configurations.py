@@ -214,7 +214,12 @@ def _machine(book: Book, device: str, environment_id: str | None) -> tuple[Machi
 
 
 def _peak(book: Book, key: str, kind: str, capacity: int | None, capacity_id: str | None) -> PeakReading | None:
-    """Return the highest peak over phases of the widest scope read; of several cards, the fullest."""
+    """Return the highest peak over phases of the widest scope read; of several cards, the fullest.
+
+    None behind a server: its engine takes memory at its start whatever the workload, so its peak is no need.
+    """
+    if book.rows_of("engine_phases", key):
+        return None
     rows = [row for row in book.rows_of("memory", key) if book.whole(row, "peak_bytes") is not None]
     for scope in _SCOPES.get(kind, DEVICE_SCOPES):
         by_device: dict[str, dict[Peak, str]] = {}

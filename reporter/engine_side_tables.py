@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from collector.contract.server_kinds import KINDS
 
 from .book import Book, ref, row
@@ -23,6 +25,7 @@ def put_engine_side(book: Book) -> None:
     """Add the tables of the engine's side where a pass ran behind a server."""
     if not book.rows("engine_phases"):
         return
+    _mark_memory(book)
     counted = [_counted(book, found) for found in book.rows("engine_counts")]
     book.put(
         "engine_window", "one row per judged pass behind a server: what it counted, beside the client's own", counted
@@ -51,6 +54,9 @@ def engine_side_notices(book: Book) -> Iterator[Sentence]:
             yield sentence("notice_server_reuse", label=label, reuse=ref(found.cells["reuse_percent"]))
         if book.whole(found, "preemptions"):
             yield sentence("notice_preemptions", label=label, preemptions=ref(found.cells["preemptions"]))
+    claimed = [r for r in book.rows("memory") if r.labels.get("need") and book.whole(r, "peak_bytes") is not None]
+    if claimed:
+        yield sentence("notice_memory_claimed", labels=", ".join(dict.fromkeys(r.labels["variant"] for r in claimed)))
 
 
 def is_reused(book: Book, found: Row) -> bool:
@@ -62,6 +68,18 @@ def is_reused(book: Book, found: Row) -> bool:
 def reused_configurations(book: Book) -> set[str]:
     """Return the keys of configurations whose cold pass the server's counters contradict."""
     return {r.labels["configuration_key"] for r in book.rows("engine_window") if is_reused(book, r)}
+
+
+def _mark_memory(book: Book) -> None:
+    """Say of each reading behind a server that it is claimed, not needed: no reader may size a device by it."""
+    keys = {r.labels["configuration_key"] for r in book.rows("engine_phases")}
+    rows = [
+        msgspec.structs.replace(r, labels=r.labels | {"need": "claimed"})
+        if r.labels.get("configuration_key") in keys
+        else r
+        for r in book.rows("memory")
+    ]
+    book.tables["memory"] = msgspec.structs.replace(book.tables["memory"], rows=rows)
 
 
 def _counted(book: Book, found: Row) -> Row:

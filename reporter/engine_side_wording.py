@@ -53,6 +53,11 @@ ENGINE_SIDE: dict[str, Wording] = {
     "notice_server_restarted": say(
         "{label}: the server's counters went backwards or its process began anew while it was measured."
     ),
+    "notice_memory_claimed": say(
+        "{labels}: an engine behind a server takes its memory at its start, whatever the workload; what was read there "
+        "is claimed, not needed, and nothing about the smallest device that would do is concluded from it."
+    ),
+    "requirement_claimed": say("not shown: the engine takes its memory at its start, so its peak is no need"),
 }
 
 _CLIENT_BOUNDARIES = {
@@ -99,6 +104,7 @@ ENGINE_SIDE_WORDS: dict[str, str] = {
     "told_by:responses": N_("each response"),
     "told_by:client": N_("client"),
     "told_by:none": N_("nobody"),
+    "need:claimed": N_("claimed, not needed"),
     "server_restarted": N_("the server was started anew"),
 }
 """`boundary:<kind>_<capability>`: the sentences of the contract, which are marked for translation there."""

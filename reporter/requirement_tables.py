@@ -128,6 +128,7 @@ def _row(book: Book, standing: Standing, requirement: Requirement, campaign: Cam
     }  # fmt: skip
     key = f"requirement_{requirement.kind}"
     if requirement.result == "not_shown":
-        key = "requirement_not_read" if requirement.kind == "headroom" else "requirement_not_shown"
+        of_memory = "requirement_claimed" if book.rows_of("engine_phases", standing.key) else "requirement_not_read"
+        key = of_memory if requirement.kind == "headroom" else "requirement_not_shown"
     said = requirement_sentence(book, standing, requirement, campaign, key=key)
     return row(f"{standing.key}~{requirement.kind}", labels, cells, said)

@@ -79,11 +79,15 @@ def servers() -> list[ServerScript]:
         "limit": (LoadScript(scrapes=vllm(**{"vllm:prefix_cache_hits_total": 30.0})),),
         "reused": (reused,),
     }
+    claimed = {
+        "memory_fraction": "0.9", "weight_bytes": "15000000000", "cache_capacity_tokens": "420000", "version": "0.32.0",
+    }  # fmt: skip
     return [
         *(ServerScript(name=name, loads=each) for name, each in of_vllm.items()),
         ServerScript(name="warm", loads=(reused,), cache_state="warm"),
         ServerScript(name="llama", kind="llamacpp", loads=(LoadScript(scrapes=llamacpp(TOKENS + 40)),)),
         ServerScript(name="serve", kind="transformers", loads=(LoadScript(),)),
+        ServerScript(name="big", loads=(LoadScript(scrapes=vllm()),), claims=claimed, peak_bytes=72 * 2**30),
     ]
 
 
@@ -94,6 +98,8 @@ class Built:
         write_served(kit, folder / "runs", servers=servers(), reference_runs=1)
         self.dossier = build_dossier([folder / "runs"], None, cache_dir=folder / "cache")
         own = {name: table for name, table in self.dossier.tables.items() if name.startswith("engine_")}
+        memory = {name: table for name, table in self.dossier.tables.items() if name in ("memory", "engine_window")}
+        self.memory_html = render(msgspec.structs.replace(self.dossier, tables=memory), lang="en", medium="screen")
         self.html = render(msgspec.structs.replace(self.dossier, tables=own), lang="en", medium="screen")
 
     def rows(self, table: str) -> list[Row]:
@@ -252,6 +258,30 @@ def test_preemptions_queue_and_cache_at_their_highest_come_from_the_pages_read_i
     assert {name: built.counted("shared", name).value for name in wanted} == wanted
     assert built.counted("shared", "cache_use_percent").value == pytest.approx(12.0)
     assert "notice_preemptions" in built.notices("shared")
+
+
+def test_b10_memory_that_an_engine_claims_is_never_told_as_what_the_workload_needs(built: Built) -> None:
+    """72 GiB claimed of a card, weights of 15 GB, and at most an eighth of the cache used."""
+    big = f"big{PLACE}"
+    rows = [row for row in built.rows("memory") if row.labels["configuration_key"] == big]
+    assert rows
+    assert {row.labels["need"] for row in rows} == {"claimed"}
+    assert max(built.dossier.figures[row.cells["peak_bytes"]].value or 0 for row in rows) == 72 * 2**30
+    assert all("need" not in row.labels for row in built.rows("memory") if row.labels["variant"] == "fp32")
+    told = {name: built.counted("big", name) for name in ("memory_fraction_percent", "weight_bytes")}
+    assert {name: figure.value for name, figure in told.items()} == {
+        "memory_fraction_percent": 90.0, "weight_bytes": 15_000_000_000,
+    }  # fmt: skip
+    assert {figure.basis for figure in told.values()} == {"claimed"}
+    assert built.counted("big", "cache_use_percent").value == pytest.approx(12.0)
+    candidate = next(row for row in built.rows("candidates") if row.labels["configuration_key"] == big)
+    assert "peak_bytes" not in candidate.cells
+    notice = next(notice for notice in built.dossier.notices if notice.key == "notice_memory_claimed")
+    assert notice.parameters["labels"].endswith("llama, serve, big")
+    said = [*built.dossier.notices, *built.dossier.not_tested, *built.dossier.decision.reasons]
+    peaks = [row.cells["peak_bytes"] for row in rows]
+    assert not any(value[1:] in peaks for sentence in said for value in sentence.parameters.values())
+    assert "claimed, not needed" in built.memory_html
 
 
 def test_open_loops_and_every_concurrency_have_rows_of_their_own(built: Built) -> None:
