@@ -193,6 +193,7 @@ def _lock(kit: Kit, reference: Any, servers: Sequence[ServerScript], *, gates: p
             bare.plan.plan,
             concurrencies=sorted({load.concurrency for load in loads if _is_concurrent(load)}),
             rates=sorted({load.rate_per_s for load in loads if load.rate_per_s is not None}),
+            in_flight_limit=max((load.concurrency for load in loads if _is_open(load)), default=64),
         ),
     )
     return msgspec.structs.replace(bare, plan=plan, plan_id=p.plan_digest(bare.protocol_id, plan))
