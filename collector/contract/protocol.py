@@ -209,7 +209,8 @@ class ServerChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True
     kind: ServerKind = "other"
     """What speaks the OpenAI interface: decides which metrics, timings and cache controls it has."""
     start: list[Label] = []
-    """Command and arguments; {host}, {port}, {model} and {base_dir} are filled in. Needs --allow-commands."""
+    """Command and arguments; {host}, {port}, {model}, {base_dir} and {python} (the collector's own interpreter) are
+    filled in. Needs --allow-commands."""
     environment: dict[str, str] = {}
     """Variables for the started server, in the clear; {base_dir} is filled in."""
     url: Label | None = None

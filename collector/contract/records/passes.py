@@ -125,7 +125,7 @@ class Reading(Record, frozen=True, kw_only=True, tag="reading"):
     device_id: Label
     memory_scope: MemoryScope
     """allocated: tensors; reserved: the allocator; process: device memory of our process; device: whole card;
-    host: the worker's resident set."""
+    host: the worker's resident set; of a started server the memory of its processes, the worker's not included."""
     statistic: Statistic
     value_bytes: Bytes | None = None
     counter_method: CounterMethod
