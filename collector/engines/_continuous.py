@@ -9,6 +9,7 @@ Everything that touches the manager is in this module: its interface changes fro
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -129,6 +130,7 @@ class BlockPool:
         except (ValueError, AttributeError, KeyError) as fault:  # a cache or layer that cannot be put into blocks
             self._model.set_attn_implementation(self._attention)
             raise _cannot(self._model, f"{type(fault).__name__}: {fault}") from fault
+        logging.getLogger("ContinuousBatchingLogger").addFilter(_is_news)
         manager.start()
         self._manager = manager
 
@@ -198,6 +200,11 @@ class BlockPool:
         manager.stop(block=True, timeout=STOP_S, hard_stop=True)
         manager.destroy()
         self._model.set_attn_implementation(self._attention)
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for what follows from `cancel`: a request that ended in that very step is looked for once more."""
+    return "attempted to free blocks for non-existent request" not in record.getMessage()
 
 
 def with_pool(variant: Variant, choice: ContinuousChoice | None) -> Variant:
