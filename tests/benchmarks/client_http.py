@@ -7,7 +7,7 @@ another. Both clients send the same bytes in the same closed loop, stamp each re
 with the same functions and encode each finished stream as the worker would get it; aiohttp reads with `readany` and
 stamps after its await, with as many connections as the concurrency. Late: the client's stamp of the first and of the
 last content of a stream, minus the server's own stamp right before it sent them (one clock). Clients take turns within
-within a round. Each number is the median over the rounds; absolute ones are this machine's, in this hour.
+a round. Each number is the median over the rounds; absolute ones are this machine's, in this hour.
 
 What it decided. On a busy machine with two cores aiohttp took 1.6 to 2.2 times our processor time per stream from 16
 requests at a time on, and its stamps were 5 to 7 times as late in the median (at one request at a time: 0.9 and 2.2
