@@ -10,6 +10,8 @@ import pytest
 from markupsafe import escape
 from served_campaign import MS, LoadScript, ServerScript, write_served
 
+from collector.contract.engine_metrics import Capability
+from collector.contract.protocol import ServerKind
 from collector.contract.server_kinds import KINDS
 from collector.scrapes import parse_metrics
 from reporter.assemble import build_dossier
@@ -25,7 +27,7 @@ TOKENS = 644
 """Of the builder's documents: what its requests generate in all."""
 
 
-def vllm(count: int = COUNT, **more: float) -> dict[str, dict[str, float]]:
+def vllm(count: int = COUNT, /, **more: float) -> dict[str, dict[str, float]]:
     """Pages of vLLM before, during and after `count` requests with these means; `more` replaces numbers after."""
     means = {"queue": 0.002, "prefill": 0.055, "decode": 0.3, "inference": 0.355, "ttft": 0.07, "e2e": 0.37}
     before: dict[str, float] = {"process_start_time_seconds": 1.79e9}
@@ -50,7 +52,22 @@ def llamacpp(tokens: int = TOKENS) -> dict[str, dict[str, float]]:
     return {"before": before, "after": {f"llamacpp:{name}_total": 1.0 + deltas[name] for name in names}}
 
 
+def histograms(kind: ServerKind, means: dict[Capability, float], **more: float) -> dict[str, dict[str, float]]:
+    """Pages of a kind before and after COUNT requests with these means of its histograms."""
+    before: dict[str, float] = {}
+    after: dict[str, float] = {}
+    for capability, mean in means.items():
+        total, count = list(KINDS[kind].metrics[capability].record_keys())[:2]
+        before |= {total: 1.0, count: 2.0}
+        after |= {total: 1.0 + mean * COUNT, count: 2.0 + COUNT}
+    return {"before": before, "after": after | more}
+
+
 PLACE = "~example-cpu-2-cores~b1~c1"
+
+
+SGLANG: dict[Capability, float] = {"queue": 0.01, "prefill": 0.05, "ttft": 0.07, "e2e": 0.37, "per_token": 0.012}
+TGI: dict[Capability, float] = {"queue": 0.01, "inference": 0.35, "e2e": 0.365, "per_token": 0.014}
 
 
 def real() -> dict[str, dict[str, float]]:
@@ -87,6 +104,8 @@ def servers() -> list[ServerScript]:
         ServerScript(name="warm", loads=(reused,), cache_state="warm"),
         ServerScript(name="llama", kind="llamacpp", loads=(LoadScript(scrapes=llamacpp(TOKENS + 40)),)),
         ServerScript(name="serve", kind="transformers", loads=(LoadScript(),)),
+        ServerScript(name="sgl", kind="sglang", loads=(LoadScript(scrapes=histograms("sglang", SGLANG)),)),
+        ServerScript(name="tgi", kind="tgi", loads=(LoadScript(scrapes=histograms("tgi", TGI)),)),
         ServerScript(name="big", loads=(LoadScript(scrapes=vllm()),), claims=claimed, peak_bytes=72 * 2**30),
     ]
 
@@ -198,6 +217,18 @@ def test_a_kind_that_counts_no_requests_is_divided_by_ours_and_others_show_in_it
     assert built.notices("llama") == ["notice_foreign_tokens"]
 
 
+def test_decode_of_sglang_is_what_its_own_clock_measures_after_the_first_token(built: Built) -> None:
+    assert built.told("sgl") == pytest.approx([0.01, 0.05, 0.3])
+    assert built.side("sgl", "engine_s").value == pytest.approx(0.36)
+
+
+def test_an_engine_that_tells_prefill_and_decode_together_has_them_as_one_part(built: Built) -> None:
+    assert built.side("tgi", "inference_s").value == pytest.approx(0.35)
+    assert built.side("tgi", "prefill_s").missing_reason == "not_exposed_by_engine"
+    assert built.side("tgi", "engine_s").value == pytest.approx(0.36)
+    assert built.side("quiet", "inference_s").missing_reason == "not_applicable"
+
+
 def test_a_server_that_tells_nothing_has_the_clients_path_alone_and_no_zero_for_the_rest(built: Built) -> None:
     for column in ("queue_s", "prefill_s", "decode_s", "remainder_s", "engine_count"):
         figure = built.side("serve", column)
@@ -277,7 +308,7 @@ def test_b10_memory_that_an_engine_claims_is_never_told_as_what_the_workload_nee
     candidate = next(row for row in built.rows("candidates") if row.labels["configuration_key"] == big)
     assert "peak_bytes" not in candidate.cells
     notice = next(notice for notice in built.dossier.notices if notice.key == "notice_memory_claimed")
-    assert notice.parameters["labels"].endswith("llama, serve, big")
+    assert notice.parameters["labels"].endswith("llama, serve, sgl, tgi, big")
     said = [*built.dossier.notices, *built.dossier.not_tested, *built.dossier.decision.reasons]
     peaks = [row.cells["peak_bytes"] for row in rows]
     assert not any(value[1:] in peaks for sentence in said for value in sentence.parameters.values())
