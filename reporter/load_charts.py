@@ -42,8 +42,11 @@ class LoadCharts:
             if len(rows) == 1:  # what was measured at one load alone is a point with its name beside it
                 drawn.append(LoadLine("", self._points(rows, "p50_s", scale, name=name), colour))
                 continue
-            drawn.append(LoadLine(name, self._points(rows, "p50_s", scale), colour))
-            drawn.append(LoadLine("", self._points(rows, "p95_s", scale, is_lost_named=True), colour, is_dashed=True))
+            others = [r for found in lines.values() if found is not rows for r in found]
+            below = {r.key for r in rows if self._has_more_room_below(r, others)}
+            drawn.append(LoadLine(name, self._points(rows, "p50_s", scale, lost=below), colour))
+            above = {r.key for r in rows} - below
+            drawn.append(LoadLine("", self._points(rows, "p95_s", scale, lost=above), colour, is_dashed=True))
         kept = tuple(line for line in drawn if line.points)
         x_title = self.maker.tell(N_("requests submitted at a time"))
         return self._finished(
@@ -112,8 +115,9 @@ class LoadCharts:
     # -- points ---------------------------------------------------------------------------------------------------
 
     def _points(
-        self, rows: list[Row], column: str, scale: Scale, *, name: str = "", is_lost_named: bool = False
+        self, rows: list[Row], column: str, scale: Scale, *, name: str = "", lost: Iterable[str] = ()
     ) -> tuple[LoadPoint, ...]:
+        """Return the points of one column; those of the rows in `lost` say what was lost, where anything was."""
         points = []
         for r in rows:
             figure = self.maker.figure(r, column)
@@ -124,12 +128,22 @@ class LoadCharts:
             points.append(
                 LoadPoint(
                     self._value(r, "concurrency"), self._value(r, column) / scale.divisor, low, high,
-                    name=self._lost(r) if is_lost_named and self._value(r, "failed_percent") else name,
+                    name=self._lost(r) if r.key in lost and self._value(r, "failed_percent") else name,
+                    is_name_below=column == "p50_s" and r.key in lost,
                     is_hollow=r.labels["measured_window"] != "steady",
                     is_warned=self._value(r, "failed_percent") > MOST_FAILED_PERCENT,
                 )
             )  # fmt: skip
         return tuple(points)
+
+    def _has_more_room_below(self, r: Row, others: list[Row]) -> bool:
+        """Whether the next point of another line at the same load is further below the median than above the dashed."""
+        beside = [x for x in others if self._value(x, "concurrency") == self._value(r, "concurrency")]
+        values = [self._value(x, column) for x in beside for column in ("p50_s", "p95_s")]
+        low, high = self._value(r, "p50_s"), self._value(r, "p95_s")
+        above = min((v - high for v in values if v > high), default=high)
+        below = min((low - v for v in values if v < low), default=low)
+        return below > above
 
     def _trade(self, r: Row, times: Scale, rates: Scale) -> LoadPoint:
         name = self.tr.number(self._value(r, "concurrency"))

@@ -22,6 +22,7 @@ class LoadPoint(NamedTuple):
     name: str = ""
     is_hollow: bool = False
     is_warned: bool = False
+    is_name_below: bool = False
 
 
 class LoadLine(NamedTuple):
@@ -111,18 +112,17 @@ def _names(drawing: LoadDrawing, x: Any, y: Any) -> list[Any]:
     """Name points beside them, and each line at the right edge; names that would lie on one another are moved apart."""
     layers = []
     named = [(p, len(line.points) == 1) for line in drawing.lines for p in line.points if p.name]
-    for is_warned in (False, True):
-        for is_alone in (False, True):
-            found = [p for p, alone in named if (p.is_warned, alone) == (is_warned, is_alone)]
-            if not found:
-                continue
-            data = alt.Data(values=[{"x": p.x, "y": p.y, "t": p.name} for p in found])
-            # a point alone may stand at the axis: its name runs from it to the right
-            align, dx = ("left", -4) if is_alone else ("center", 0)
-            mark = alt.Chart(data).mark_text(
-                align=align, baseline="bottom", dx=dx, dy=-6, fontSize=SMALL, color=WARNING if is_warned else INK
-            )
-            layers.append(mark.encode(x=x, y=y, text="t:N"))
+    for style in sorted({(p.is_warned, alone, p.is_name_below) for p, alone in named}):
+        is_warned, is_alone, is_below = style
+        found = [p for p, alone in named if (p.is_warned, alone, p.is_name_below) == style]
+        data = alt.Data(values=[{"x": p.x, "y": p.y, "t": p.name} for p in found])
+        # a point alone may stand at the axis: its name runs from it to the right
+        align, dx = ("left", -4) if is_alone else ("center", 0)
+        baseline, dy = ("top", 7) if is_below else ("bottom", -6)
+        mark = alt.Chart(data).mark_text(
+            align=align, baseline=baseline, dx=dx, dy=dy, fontSize=SMALL, color=WARNING if is_warned else INK
+        )
+        layers.append(mark.encode(x=x, y=y, text="t:N"))
     ends = [(line.points[-1].y, line.name, line.colour) for line in drawing.lines if line.name]
     at = [drawing.height * (1 - value / drawing.top) for value, *_ in ends]
     for (_, name, colour), pixel in zip(ends, spread(at, drawing.height), strict=True):

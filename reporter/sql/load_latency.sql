@@ -68,9 +68,9 @@ select
     sorted_ns[p95] / 1e9 as p95_s,
     sorted_ns[p95_low] / 1e9 as p95_low_s,
     sorted_ns[p95_high] / 1e9 as p95_high_s,
-    'too_few_samples' as p50_s_missing,
-    'too_few_samples' as p90_s_missing,
-    'too_few_samples' as p95_s_missing,
+    case when metric = 'tpot_s' then 'not_exposed_by_engine' else 'too_few_samples' end as p50_s_missing,
+    p50_s_missing as p90_s_missing,
+    p50_s_missing as p95_s_missing,
     ranked.sources
 from ranked
 inner join load_passes as passes using (pass_key)
