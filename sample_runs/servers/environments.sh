@@ -4,6 +4,7 @@
 # Three folders come to be: FOLDER/{vllm,llamacpp,serve}. What is there already is kept and only finished; about 4.5 GB
 # and ten minutes of downloads. PYTHON names the interpreter (3.11 or newer, with venv and pip).
 set -euo pipefail
+constraints=$(cd "$(dirname "$0")" && pwd)/constraints # every version of every package, as recorded
 folder=${1:?"name the folder that shall hold the environments: environments.sh .servers"}
 python=${PYTHON:-python3}
 unset PIP_CONSTRAINT # the project's own pins are for its own environment
@@ -14,7 +15,8 @@ install() { # ENVIRONMENT PACKAGE...
   local environment=$1
   shift
   [ -x "$environment/bin/python" ] || "$python" -m venv "$environment"
-  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+  "$environment/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --constraint "$constraints/$environment.txt" "$@"
 }
 
 has() { # ENVIRONMENT DISTRIBUTION VERSION
