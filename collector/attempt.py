@@ -15,6 +15,7 @@ from collector.contract.records.base import FailureCause, Phase
 from collector.contract.records.passes import PassOutcome
 from collector.contract.records.runs import FailureScope
 from collector.contract.texts import Text
+from collector.engines.faults import ServerLost
 from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, PhaseEnded, Recorded, WorkerFailed
 from collector.journal import Journal
 from collector.judgement import Judging, built_in_verdict, score_record
@@ -70,6 +71,8 @@ class Ending(NamedTuple):
     outcome: PassOutcome
     cause: FailureCause | None
     phase: Phase | None = None
+    is_lost: bool = False
+    """Its server was lost, so that a resumed run measures it again."""
 
 
 class _Fault(NamedTuple):
@@ -114,7 +117,9 @@ class Attempt:
             self._ask_scorer()
         around.journal.append(self._pass_end(outcome, pass_ns))
         around.journal.flush()
-        return Ending(outcome, fault.cause if fault else None, self._phase if fault else None)
+        if fault is None:
+            return Ending(outcome, None)
+        return Ending(outcome, fault.cause, self._phase, is_lost=fault.exception_class == ServerLost.__name__)
 
     def _worked(self, oom_kills: int | None) -> tuple[PassOutcome, _Fault | None]:
         try:

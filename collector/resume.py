@@ -18,7 +18,11 @@ from collector.contract.records import (
     PassEnd,
     ReloadCheck,
 )
+from collector.engines.faults import ServerLost
 from collector.plan import PlannedPass
+
+LOST_ATTEMPTS = 2
+"""A pass whose server was lost is measured again; lost as often as this, that is its result."""
 
 
 class Progress:
@@ -28,6 +32,8 @@ class Progress:
         self.begun: set[str] = set()
         self.ended: set[str] = set()
         self.completed: set[str] = set()
+        self.lost: set[str] = set()
+        """Attempts that failed since their server was gone."""
         self.reloaded: set[str] = set()
         """Variants whose reload was checked, whatever came of it."""
         self.rental_id: str | None = None
@@ -64,6 +70,8 @@ class Progress:
                     progress.reloaded.add(variant_id)
                 case Failure(failure_scope="pass", pass_id=str(pass_id)) as failure if pass_id in loads:
                     cause, phase = failure.failure_cause, failure.phase
+                    if failure.exception_class == ServerLost.__name__:
+                        progress.lost.add(pass_id)
                     progress.limits.failed(*loads[pass_id], pass_id=pass_id, cause=cause, phase=phase)
                 case Decision() as decision:
                     progress.limits.recorded(decision)
@@ -84,6 +92,8 @@ class Progress:
         if ending.outcome == "interrupted":
             return
         self.ended.add(pass_id)
+        if ending.is_lost:
+            self.lost.add(pass_id)
         if ending.outcome == "completed":
             self.completed.add(pass_id)
             self.limits.completed(key.variant_id, key.batch)
@@ -91,8 +101,17 @@ class Progress:
             self.limits.failed(key.variant_id, key.batch, pass_id=pass_id, cause=ending.cause, phase=ending.phase)
 
     def is_done(self, planned: PlannedPass) -> bool:
-        """Return whether an attempt of this pass came to its end; a failed one did, its failure is the result."""
-        return any(pass_id in self.ended for pass_id in self._attempts(planned))
+        """Return whether an attempt of this pass came to its end; a failed one did, its failure is the result.
+
+        One that lost its server did not, until it happens again.
+        """
+        attempts = self._attempts(planned)
+        is_result = any(pass_id in self.ended - self.lost for pass_id in attempts)
+        return is_result or sum(pass_id in self.lost for pass_id in attempts) >= LOST_ATTEMPTS
+
+    def is_begun(self, planned: PlannedPass) -> bool:
+        """Return whether any attempt of this pass has begun."""
+        return bool(self._attempts(planned))
 
     def completed_attempt(self, planned: PlannedPass) -> int | None:
         """Return the number of the last attempt of this pass that was completed, null for none."""

@@ -49,6 +49,8 @@ from collector.run_files import newest_sealed, resumable
 from collector.server_rules import require_startable
 from collector.workers import WorkerFactory
 
+_LOST = "a server was lost"
+
 
 class RunOptions(NamedTuple):
     """What the command line says about a run.
@@ -229,9 +231,8 @@ class Run:
             )
 
     def _all(self, journal: Journal, progress: Progress, passes: list[PlannedPass], detected: Detected) -> RunReport:
-        limits = progress.limits
         self._record_limits(journal, progress, passes)
-        left = [planned for planned in passes if not progress.is_done(planned) and not limits.refuses(planned)]
+        left = [planned for planned in passes if self._is_left(planned, progress)]
         reloads = self._expected_reloads(passes, progress)
         self._watcher.plan(
             passes=len(left) + len(reloads),
@@ -256,6 +257,10 @@ class Run:
             reason, has_failed = self._reload_all(checked, around, progress, passes)
         if reason is not None:
             return self._stopped(reason, around, progress, passes, endings)._replace(reloads=checked)
+        if lost := [one for one in passes if progress.is_begun(one) and self._is_left(one, progress)]:
+            return self._stopped(_LOST, around, progress, lost, endings)._replace(
+                reloads=checked, has_failed_reload=has_failed
+            )
         is_part = self._options.only or self._options.only_series
         head_digest = None if is_part else journal.seal()
         return RunReport(journal.path, journal.run_id, head_digest, None, endings, checked, has_failed)
@@ -306,7 +311,7 @@ class Run:
     ) -> RunReport:  # fmt: skip
         """Record why the run stopped and what is missing, in the order in which a resumed run will measure it."""
         journal = around.journal
-        missing = [one for one in passes if not progress.is_done(one) and not progress.limits.refuses(one)]
+        missing = [one for one in passes if self._is_left(one, progress)]
         left = [one.label(1).rpartition("/")[0] for one in missing]
         left += [f"{one.variant.name}{RELOAD}" for one in self._expected_reloads(passes, progress)]
         detail = {"reason": reason, "left": ", ".join(left)}
@@ -392,6 +397,9 @@ class Run:
             engine_id=short_id(as_json(found)), engine_name=found.engine_name, engine_version=found.engine_version,
             engine_flags=found.engine_flags, engine_evidence="claimed" if choice.server else "verified",
         )  # fmt: skip
+
+    def _is_left(self, planned: PlannedPass, progress: Progress) -> bool:
+        return not progress.is_done(planned) and not progress.limits.refuses(planned)
 
     def _stop_reason(self) -> str | None:
         limit_s = self._options.stop_after_s

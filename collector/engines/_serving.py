@@ -35,7 +35,7 @@ from ._requests import RequestWriter
 from ._same_prompt import ServerTokenizer
 from ._session import Session
 from .base import Answer, EncodedPrompt, EngineSetup, Load, Prompt, Wire
-from .faults import EngineFault
+from .faults import EngineFault, ServerLost
 
 ROUNDS, ROUND_REQUESTS = 6, 2
 SETTLED = 0.05
@@ -290,16 +290,17 @@ class _Watch:
         return self._in_a_row >= GONE_AFTER or (self._running.is_started and self._ended() is not None)
 
     def require_there(self) -> None:
-        """Raise EngineFault where the server is gone, with its last words."""
+        """Raise ServerLost where the server is gone, with its last words; EngineFault where memory ended it."""
         if (ending := self._ended(wait_s=0.0)) is not None:
             words = self._running.last_words().strip() or "(it printed nothing)"
-            raise EngineFault(
+            cause = _cause(ending, words)
+            raise (EngineFault if cause == "out_of_memory" else ServerLost)(
                 f"the server {self._running.name!r} ended with {ending}; its last words:\n{words}",
                 next_step="read its last words, mend what ended it, and continue the run with --resume",
-                cause=_cause(ending, words),
+                cause=cause,
             )
         if self._in_a_row:
-            raise EngineFault(
+            raise ServerLost(
                 f"the server {self._running.name!r} takes no connection any more at {self._running.base_url}",
                 next_step="see that it runs, and continue the run with --resume",
                 cause="connection",

@@ -20,3 +20,7 @@ class NotAsRequested(EngineFault):
 
 class EngineStart(EngineFault):
     """A server did not start, or is not there: says nothing about whether the model fits."""
+
+
+class ServerLost(EngineFault):
+    """A server that was asked ended or is gone: a resumed run measures the pass again."""

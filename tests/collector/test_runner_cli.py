@@ -75,7 +75,8 @@ def test_the_result_as_json_says_the_same(make_trial: Callable[..., Any]) -> Non
     found = json.loads(result.stdout)
     assert Path(found["path"]).parent == trial.out
     assert (found["head_digest"], found["stopped_by"]) == (None, None)
-    assert found["passes"] == [{"label": "bf16/1/1", "outcome": "completed", "cause": None, "phase": None}]
+    ending = {"outcome": "completed", "cause": None, "phase": None, "is_lost": False}
+    assert found["passes"] == [{"label": "bf16/1/1", **ending}]
 
 
 def test_a_failed_pass_gives_exit_code_5_after_the_other_passes_ran(make_trial: Callable[..., Any]) -> None:
