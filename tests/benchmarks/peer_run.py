@@ -158,11 +158,14 @@ class Bench:
 
     def profile(self, tool: Tool, *, streams: int, concurrency: int) -> list[str]:
         """Return lines that say in which functions the tool's processes spent their time, by cProfile."""
-        folder = self._folder / "profile"
-        folder.mkdir()
-        variables = {"PYTHONPATH": str(HERE / "peers/profiling"), "PROFILE_FOLDER": str(folder)}
-        self.run(tool, UNTIMED, concurrency=concurrency, streams=streams, variables=variables)
-        command = [sys.executable, str(HERE / "peers/profiling/summary.py"), str(folder)]
+        folders = []
+        for asked in (concurrency, streams):
+            folder = self._folder / f"profile-{asked}"
+            folder.mkdir()
+            variables = {"PYTHONPATH": str(HERE / "peers/profiling"), "PROFILE_FOLDER": str(folder)}
+            self.run(tool, TIMED, concurrency=concurrency, streams=asked, variables=variables)
+            folders.append(str(folder))
+        command = [sys.executable, str(HERE / "peers/profiling/summary.py"), *folders]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
     def run(
@@ -175,15 +178,17 @@ class Bench:
         out, cost_path, words_path = folder / "out", folder / "cost.json", folder / "words.txt"
         out.mkdir()
         streams = max(1, streams // concurrency) * concurrency
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", **tool.variables, **(variables or {})}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **tool.variables}
+        given = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
         began, busy_before = time.monotonic(), busy_s()
         with (
             ReplayServer(self._program, table, folder=folder, core=SERVER_CORE) as server,
             words_path.open("wb") as words,
         ):
             cell = Cell(server.url, concurrency, streams, table.chunks, self._tokenizer, out)
+            asked = tool.command(self._environment(tool), cell)
             measured = [sys.executable, str(HERE / "process_tree.py"), str(cost_path), "--core", str(TOOL_CORE),
-                        "--limit-s", str(_LIMIT_S), "--", *tool.command(self._environment(tool), cell)]  # fmt: skip
+                        "--limit-s", str(_LIMIT_S), "--", *given, *asked]  # fmt: skip
             subprocess.run(measured, check=False, env=environment, stdout=words, stderr=words, cwd=out)
             log = server.stop()
         cost = json.loads(cost_path.read_text("utf-8"))

@@ -67,7 +67,7 @@ def measured(options: argparse.Namespace) -> peer_run.Results:
         )
         results = bench.results(tools, loads, GROWING, QUICK_UNTIMED if options.quick else FULL_UNTIMED)
         if any(tool is OURS for tool in tools) and peer_render.is_missed(results):
-            results = msgspec.structs.replace(results, profile=bench.profile(OURS, streams=512, concurrency=64))
+            results = msgspec.structs.replace(results, profile=bench.profile(OURS, streams=2048, concurrency=256))
     return results
 
 

@@ -1,34 +1,48 @@
-"""Print in which functions the profiled processes of a folder spent their time: summary.py FOLDER [LINES]."""
+"""Print in which functions the processes of a run spent their time: summary.py FEW MANY, two folders of profiles.
+
+FEW is of a run of few streams: what it took is what starting takes, and is subtracted function by function. The
+processes of both are matched in the order in which they ended.
+"""
 
 import pstats
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 LINES = 14
 
 
-def lines_of(path: Path, count: int) -> list[str]:
-    """Return the functions of one process with the most time of their own, waiting left out."""
-    entries = pstats.Stats(str(path)).get_stats_profile().func_profiles
-    working = {name: entry for name, entry in entries.items() if not _is_waiting(name)}
-    total = sum(entry.tottime for entry in working.values())
-    if total < 0.05:
-        return []
-    top = sorted(working.items(), key=lambda each: -each[1].tottime)[:count]
-    named = [f"  {entry.tottime / total:6.1%} {entry.ncalls:>9} x {_place(entry.file_name, entry.line_number)}{name}"
-             for name, entry in top]  # fmt: skip
-    return [f"process {path.stem}: {total:.2f} s in functions under the profiler", *named]
+class Spent(NamedTuple):
+    """Calls of one function, and the CPU seconds that were its own."""
+
+    calls: int
+    cpu_s: float
 
 
-def _is_waiting(name: str) -> bool:
-    return "poll" in name or "sleep" in name or "waitpid" in name
+def spent(path: Path) -> dict[str, Spent]:
+    """Return what each function of one process took."""
+    entries = pstats.Stats(str(path)).stats  # type: ignore[attr-defined]  # not in the stubs
+    return {_named(*where): Spent(calls, own_s) for where, (_, calls, own_s, *_) in entries.items()}
 
 
-def _place(file_name: str, line: int) -> str:
-    return "" if file_name.startswith("~") else f"{'/'.join(Path(file_name).parts[-2:])}:{line} "
+def lines_of(few: dict[str, Spent], many: dict[str, Spent]) -> list[str]:
+    """Return the functions that the streams beyond the few spent most CPU in."""
+    zero = Spent(0, 0.0)
+    beyond = {
+        name: Spent(each.calls - few.get(name, zero).calls, each.cpu_s - few.get(name, zero).cpu_s)
+        for name, each in many.items()
+    }
+    total_s = sum(each.cpu_s for each in beyond.values())
+    top = sorted(beyond.items(), key=lambda each: -each[1].cpu_s)[:LINES]
+    named = [f"  {each.cpu_s / total_s:6.1%} {each.calls:>9} x {name}" for name, each in top]
+    return [f"process: {total_s:.2f} s of CPU under the profiler beyond the run of few streams", *named]
+
+
+def _named(file_name: str, line: int, name: str) -> str:
+    return name if file_name.startswith("~") else f"{'/'.join(Path(file_name).parts[-2:])}:{line} {name}"
 
 
 if __name__ == "__main__":
-    shown = int(sys.argv[2]) if len(sys.argv) > 2 else LINES
-    for each in sorted(Path(sys.argv[1]).glob("*.prof")):
-        sys.stdout.write("".join(f"{line}\n" for line in lines_of(each, shown)))
+    folders = [sorted(Path(folder).glob("*.prof"), key=lambda path: path.stat().st_ctime) for folder in sys.argv[1:3]]
+    for shorter, longer in zip(*folders, strict=False):
+        sys.stdout.write("".join(f"{line}\n" for line in lines_of(spent(shorter), spent(longer))))
