@@ -63,7 +63,10 @@ def measured(options: argparse.Namespace) -> peer_run.Results:
     loads = QUICK if options.quick else FULL
     with tempfile.TemporaryDirectory(prefix="peers-") as scratch:
         bench = peer_run.Bench(
-            folder=Path(scratch), environments=options.environments, tokenizer=ensure(options.cache), say=_progress
+            folder=Path(scratch),
+            environments=options.environments,
+            tokenizer=ensure(options.cache).resolve(),
+            say=_progress,
         )
         results = bench.results(tools, loads, GROWING, QUICK_UNTIMED if options.quick else FULL_UNTIMED)
         if any(tool is OURS for tool in tools) and peer_render.is_missed(results):

@@ -104,7 +104,7 @@ def main() -> int:
         folder = Path(scratch)
         with ReplayServer(compile_server(folder), TABLE, folder=folder, core=1) as server:
             os.sched_setaffinity(0, {0})
-            cell = Cell(server.url, options.concurrency, streams, TABLE.chunks, ensure(options.cache), folder)
+            cell = Cell(server.url, options.concurrency, streams, TABLE.chunks, ensure(options.cache).resolve(), folder)
             words = OURS.command(Path(sys.prefix), cell)
             process = subprocess.Popen(words)
             samples = watched(process)
