@@ -28,6 +28,8 @@ LOOP = "paged-1"
 """Engine flag: changes when the loop's tokens, stamps or order of sending would."""
 STOP_S = 30.0
 MIN_BLOCK_SIZE = 4
+_KERNEL_BLOCK_SIZE = 256
+"""Flash attention's kernel for single tokens reads blocks of a multiple of this; others go through the general one."""
 _LAYERS_WITH_BLOCKS = frozenset({"full_attention", "sliding_attention"})
 _NEEDED = ("add_request", "cancel_request", "get_result", "is_running", "start", "stop", "destroy")
 
@@ -121,6 +123,7 @@ class BlockPool:
             block_size=self._choice.block_size, num_blocks=self._choice.num_blocks,
             max_batch_tokens=self._choice.max_batch_tokens, allow_block_sharing=False, use_async_batching=False,
             use_cuda_graph=False, scheduler_type="fifo", seed=0,
+            max_blocks_per_request=None if self._choice.block_size % _KERNEL_BLOCK_SIZE == 0 else 0,
         )  # fmt: skip
         manager = self._model.init_continuous_batching(generation_config=generation, continuous_batching_config=config)
         if missing := [name for name in _NEEDED if not hasattr(manager, name)]:
