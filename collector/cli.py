@@ -156,6 +156,7 @@ def check(protocol: Path, no_tokens: bool) -> None:
 
     Example: collector check trial/protocol.toml
     """
+    from collector.plan_text import load_lines
     from collector.protocol_check import examine
 
     report = examine(protocol, with_tokenizer=not no_tokens)
@@ -178,6 +179,9 @@ def check(protocol: Path, no_tokens: bool) -> None:
         output = report.protocol.generation.max_new_tokens
         texts, added = ("texts", "") if report.is_embedding else ("prompts", f" + {output} output tokens")
         click.echo(f"{texts}: longest {report.longest_prompt_tokens} tokens{added}; context {limit}")
+    if report.protocol is not None:
+        for line in load_lines(report.protocol):
+            click.echo(line)
     click.echo("lock: agrees" if report.is_frozen else "lock: not frozen yet")
 
 
@@ -198,6 +202,7 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
     from collector.freeze import freeze as freeze_protocol
     from collector.freeze import judging_again
     from collector.lock import frozen_ids, lock_path
+    from collector.server_rules import used_servers
 
     before = frozen_ids(lock_path(protocol))
     lock = freeze_protocol(protocol, campaign=campaign, clock=SystemClock(), with_tokenizer=not no_tokens)
@@ -210,7 +215,8 @@ def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
         click.echo(f"the protocol is the same, the plan is new: runs of plan {before[1][:12]}… stay with it", err=True)
     if again := judging_again(protocol, lock, before):
         click.echo(again, err=True)
-    step = f"collector run {protocol} --out {protocol.parent / 'runs'}"
+    is_starting = any(server.start for server in used_servers(lock.plan))
+    step = f"collector run {protocol} --out {protocol.parent / 'runs'}{' --allow-commands' if is_starting else ''}"
     click.echo(f"wrote {lock_path(protocol)}; next: {step}", err=True)
 
 

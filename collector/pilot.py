@@ -31,7 +31,7 @@ from collector.estimate import (
     reload_estimates,
     total,
 )
-from collector.plan import CHECKED, Chosen, PlannedPass, plan_passes, stage_documents
+from collector.plan import CHECKED, Chosen, PlannedPass, is_loaded_anew, plan_passes, stage_documents
 from collector.runner import RunOptions
 
 _NO_ID = "0" * 16
@@ -121,7 +121,8 @@ def run_span(lock: Lock, options: RunOptions, folder: Path) -> Span | None:
         only_series=options.only_series, configurations=options.configurations, reference_runs=options.reference_runs,
     )  # fmt: skip
     costs = measured_in(run_files(folder), lock.plan_id).costs
-    reloads = reload_estimates(passes, costs) if lock.plan.plan.reload_check else {}
+    again = [planned for planned in passes if is_loaded_anew(lock, planned.variant)]
+    reloads = reload_estimates(again, costs) if lock.plan.plan.reload_check else {}
     return total(estimated(passes, costs, lock, options.stage), reloads)
 
 
@@ -182,6 +183,7 @@ def plan_report(
 def _reloads(lock: Lock, passes: Sequence[PlannedPass], measured: Measured) -> dict[str, Span | None]:
     if not lock.plan.plan.reload_check:
         return {}
+    passes = [planned for planned in passes if is_loaded_anew(lock, planned.variant)]
     known = reload_estimates(passes, measured.costs)
     failed = {chosen.variant for chosen, cost in measured.costs.items() if cost.cause is not None}
     names = dict.fromkeys(one.variant.name for one in passes)

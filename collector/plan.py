@@ -141,6 +141,12 @@ def stage_documents(lock: Lock, stage: Stage) -> list[str]:
     return [document.document_id for document in lock.documents if document.role == role]
 
 
+def is_loaded_anew(lock: Lock, variant: VariantChoice) -> bool:
+    """Return whether a pass loads the variant itself: not where a server answers that runs already."""
+    server = lock.plan.engine_of(variant).server
+    return server is None or bool(server.start)
+
+
 def warmup_documents(lock: Lock, stage: Stage, *, load: Load = ONE_AT_A_TIME) -> list[str]:
     """Return the documents of the warm-up requests, as many as the plan wants, and at least one whole batch.
 

@@ -7,9 +7,11 @@ from fractions import Fraction
 from typing import Any
 
 from collector.contract.money import Taxed
+from collector.contract.protocol import Protocol
 from collector.contract.tariffs import NS_PER_HOUR
 from collector.estimate import LINEAR, LOAD_AS_ONE, PassEstimate, Span
 from collector.pilot import Deadline, Disk, OfferForPlan, PlanReport, Priced
+from collector.server_rules import used_servers
 
 _FITS = {
     "fits": "it fits, also at the slow end of the range",
@@ -52,6 +54,19 @@ def _estimates(report: PlanReport) -> Iterator[str]:
         yield _disk_line(report.disk)
     if report.deadline is not None:
         yield _deadline_line(report.deadline)
+
+
+def load_lines(protocol: Protocol) -> Iterator[str]:
+    """Yield what a protocol says of servers and of how requests are put to them; nothing for one in process."""
+    for server in used_servers(protocol):
+        behind = [variant.name for variant in protocol.variants if protocol.engine_of(variant).server == server]
+        how = "started by each pass, which needs --allow-commands" if server.start else "which runs already"
+        yield f"server: {server.name} ({server.kind}, {how}) answers for {', '.join(behind)}"
+    plan = protocol.plan
+    if plan.concurrencies:
+        yield f"concurrencies: {', '.join(map(str, plan.concurrencies))} requests at a time, after one at a time"
+    if plan.rates:
+        yield f"rates: {', '.join(f'{rate:g}' for rate in plan.rates)} arrivals per second ({plan.arrivals})"
 
 
 def plan_values(report: PlanReport) -> dict[str, Any]:

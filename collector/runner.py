@@ -38,6 +38,7 @@ from collector.plan import (
     Chosen,
     PlannedPass,
     check_documents,
+    is_loaded_anew,
     plan_passes,
     stage_documents,
     warmup_documents,
@@ -320,10 +321,13 @@ class Run:
         return RunReport(journal.path, journal.run_id, None, reason, endings, left=tuple(left))
 
     def _due(self, passes: list[PlannedPass], progress: Progress) -> list[tuple[PlannedPass, int]]:
-        return due_reloads(passes, progress) if self._is_reloading else []
+        return due_reloads(self._reloadable(passes), progress) if self._is_reloading else []
 
     def _expected_reloads(self, passes: list[PlannedPass], progress: Progress) -> list[PlannedPass]:
-        return expected_reloads(passes, progress) if self._is_reloading else []
+        return expected_reloads(self._reloadable(passes), progress) if self._is_reloading else []
+
+    def _reloadable(self, passes: list[PlannedPass]) -> list[PlannedPass]:
+        return [planned for planned in passes if is_loaded_anew(self._lock, planned.variant)]
 
     def _reload(
         self, planned: PlannedPass, attempt: int, judged: Judged, around: Surroundings

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from collector.contract.errors import DossierError, Finding
-from collector.contract.protocol import Protocol, ServerChoice
+from collector.contract.protocol import LockedPlan, Protocol, ServerChoice
 from collector.contract.server_kinds import KINDS
 from collector.contract.shape import nearest
 from collector.server_address import address_of
@@ -54,7 +54,7 @@ def server_findings(path: Path, protocol: Protocol, line_of: Callable[[str], int
         yield Finding(path, _line(line_of, fault.place), fault.rule, fault.message, fault.next_step)
 
 
-def used_servers(protocol: Protocol) -> list[ServerChoice]:
+def used_servers(protocol: Protocol | LockedPlan) -> list[ServerChoice]:
     """Return the servers that answer for a variant, each once, in the order of the variants."""
     found = [protocol.engine_of(variant).server for variant in protocol.variants]
     return [server for place, server in enumerate(found) if server is not None and server not in found[:place]]

@@ -16,7 +16,7 @@ from .protocol import ServerKind
 
 TokenizeForm = Literal["messages", "template_then_text", "text", "chat_ids"]
 """messages: POST {"model", "messages"} -> {"tokens": ids}. template_then_text: POST {"messages"} to `template_path` ->
-{"prompt"}, then {"content", "add_special": false, "parse_special": true} -> {"tokens": ids}. text: POST {"model",
+{"prompt"}, then {"content", "add_special": true, "parse_special": true} -> {"tokens": ids}. text: POST {"model",
 "prompt", "add_special_tokens": false} -> {"tokens": ids}: knows no template. chat_ids: POST {"model", "messages"} ->
 {"tokenize_response": [{"id"}]}."""
 StreamOption = Literal["include_usage", "continuous_usage_stats"]
