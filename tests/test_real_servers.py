@@ -7,6 +7,7 @@ where they are not there. Run one after the other, with -s to read the times.
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -104,12 +105,15 @@ def test_a_real_server_starts_answers_shows_its_metrics_says_what_it_is_and_leav
         for connection in each.net_connections("tcp")
         if connection.status == psutil.CONN_LISTEN
     }
+    assert listening <= {"127.0.0.1", "::1"}
+    held_mib = tree_bytes(processes).value / 2**20
+    began = time.monotonic()
+    server.stop()
     with capsys.disabled():
         print(  # noqa: T201  # these times are what the test is run for
-            f"\n{server.name}: started in {(server.start_ns or 0) / 1e9:.1f} s, {len(processes)} processes, "
-            f"{tree_bytes(processes)} peak {peak / 2**20:.0f} MiB, listens on {sorted(listening)}, {claim.claims}"
+            f"\n{server.name}: ready after {(server.start_ns or 0) / 1e9:.1f} s, ended after "
+            f"{time.monotonic() - began:.1f} s, {len(processes)} processes, {held_mib:.0f} MiB, peak "
+            f"{peak / 2**20:.0f} MiB, listened on {sorted(listening)}, {claim.claims}"
         )
-    assert listening <= {"127.0.0.1", "::1"}
-    server.stop()
     assert not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
     assert not list(server._marked())
