@@ -105,7 +105,7 @@ class LoadCharts:
         has_engines = len({r.labels["engine"] for r in rows}) > 1
         for r in rows:
             variant, engine = r.labels["variant"], r.labels["engine"]
-            named = has_engines and engine.lower() not in variant.lower()
+            named = has_engines and not (engine.lower() in variant.lower() or variant.lower() in engine.lower())
             name = f"{variant} ({engine})" if named else variant
             if len({x.labels["device"] for x in rows}) > 1:
                 name += f", {r.labels['device']}"

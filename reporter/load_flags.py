@@ -9,6 +9,7 @@ from .book import Book, ref, row
 from .dossier import Row, Sentence, number
 from .load import Store
 from .load_series import has_lost_too_many, has_reused, is_served, series_rows
+from .load_wording import LOAD_WORDS
 from .statistics import MINIMUM_N
 from .wording import sentence
 
@@ -29,17 +30,18 @@ CLOCK_STEP = "WallClockStep"
 
 
 class Flag(NamedTuple):
-    """One thing to know, and its sentence."""
+    """One thing to know, and its sentence; `part` tells several of one name apart."""
 
     name: str
     said: Sentence
+    part: str = ""
 
 
 def put_flags(book: Book) -> None:
     """Add the table `load_flags`."""
     rows = [
         row(
-            f"{found.key}~{flag.name}",
+            f"{found.key}~{flag.name}{flag.part}",
             {name: found.labels[name] for name in ("label", "configuration_key", "loop", "repetition")}
             | {"flag": flag.name},
             {},
@@ -81,8 +83,10 @@ def _client(book: Book, found: Row) -> Iterator[Flag]:
     if client is None:
         return
     if client.labels["is_limit"] == "yes":
-        reasons = client.labels["limit_reasons"] or "unnamed"
-        yield Flag("client_limit", sentence("flag_client_limit", reasons=reasons))
+        for reason in client.labels["limit_reasons"].split("; "):
+            word = f"limit_{reason}"
+            said = sentence("flag_client_limit", reason="@" + word if word in LOAD_WORDS else reason or "–")
+            yield Flag("client_limit", said, part=f"~{reason}")
     if client.labels["is_late"] == "yes":
         delay, rate = ref(client.cells["send_delay_p99_ns"]), ref(found.cells["rate_per_s"])
         yield Flag("late_sends", sentence("flag_late_sends", delay=delay, rate=rate))

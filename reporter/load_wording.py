@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from .messages import Wording, say, say_counted
 
+LOAD_WORDS: dict[str, Wording] = {
+    "limit_processor": say("its processor was busy"),
+    "limit_late_sends": say("requests left late"),
+    "limit_loop_lag": say("its timers fired late"),
+    "limit_in_flight_limit": say("as many requests were under way as are allowed"),
+}
+"""By what the load generator limited its own measurement."""
+
 LOAD: dict[str, Wording] = {
     # what keeps a configuration out of a comparison
     "verdict_failing": say(
@@ -25,7 +33,7 @@ LOAD: dict[str, Wording] = {
     ),
     # flags
     "flag_client_limit": say(
-        "the load generator was the limit ({reasons}): these numbers are its own as much as the server's"
+        "the load generator was the limit ({reason}): these numbers are its own as much as the server's"
     ),
     "flag_late_sends": say(
         "requests left late: {delay} after they were due for one in a hundred, at {rate} arrivals: the load was not "

@@ -38,7 +38,12 @@ claimed as (
     select
         attempts.configuration_id,
         arg_min(
-            case when claims.server_kind = 'other' then claims.server_name else claims.server_kind end,
+            case
+                when claims.server_kind = 'other' then claims.server_name
+                -- the library in process goes by the same name
+                when claims.server_kind = 'transformers' then 'transformers serve'
+                else claims.server_kind
+            end,
             (attempts.began_at, claims.run_id, claims.seq)
         ) as engine,
         arg_min(claims.server_name, (attempts.began_at, claims.run_id, claims.seq)) as server_name,
@@ -97,7 +102,11 @@ select
     || case when has_several_models then model || ' · ' else '' end
     || variant || ' · '
     -- an engine is named where engines differ, unless the variant is called by it
-    || case when has_several_engines and not contains(lower(variant), lower(engine)) then engine || ' · ' else '' end
+    || case
+        when has_several_engines and not contains(lower(variant), lower(engine)) and not contains(lower(engine), lower(variant))
+            then engine || ' · '
+        else ''
+    end
     || case
         when rate_per_s is not null then printf('%.6g', rate_per_s) || '/s'
         when is_load_ambiguous then 'b' || batch || ' c' || concurrency else cast(greatest(batch, concurrency) as varchar)
