@@ -1,9 +1,11 @@
 """So many requests at a time through the block pool: each answer that is complete lets the next request in.
 
 A thread of its own submits and reads: what the worker does with an answer holds no place in the pool. Order of sending
-is the order of the pass. Every request gets one answer: one that is lost, or told twice, ends the pass.
+is the order of the pass. Every request gets one answer: one that the manager leaves without a result fails with that
+as its cause, or at its time limit; one that is told twice ends the pass.
 
-Stamps: `intended` is when its place became free, `sent` when it was handed over; tokens have the manager's stamps,
+Stamps: `intended` is when its place became free, `sent` when it was handed over, which comes before the answer that
+made room is turned into text; tokens have the manager's stamps,
 taken when the host has read a step; `done` is after the ids were turned into text. Queue, prefill and decode are by the
 manager: from being handed over to leaving its queue, to its first token, and from there to its end.
 
@@ -62,6 +64,8 @@ class ClosedLoop:
         self._live: dict[int, _Sent] = {}
         self._cut: set[int] = set()
         """Requests that were ended here; the manager may still have something to say of them."""
+        self._free_since_ns: deque[int] = deque()
+        self._over: list[tuple[_Sent, Output, FinishReason]] = []
         self._evicted = 0
         self._is_stopping = False
         self._answers: queue.SimpleQueue[Answer | _End] = queue.SimpleQueue()
@@ -69,7 +73,7 @@ class ClosedLoop:
     def answers(self, prompts: Sequence[EncodedPrompt]) -> Iterator[Answer]:
         """Yield one answer per prompt in the order of completion.
 
-        Memory and device faults are raised, as are lost requests; any other fault fails all requests under way.
+        Memory and device faults are raised; any other fault fails all requests under way.
         """
         thread = threading.Thread(target=self._serve_all, args=(prompts,), daemon=True)
         thread.start()
@@ -101,13 +105,15 @@ class ClosedLoop:
             self._answers.put(_End(None))
 
     def _serve(self, waiting: deque[EncodedPrompt]) -> None:
+        self._free_since_ns.extend([self._clock.monotonic_ns()] * self._concurrency)
         while waiting or self._live:
             if self._is_stopping:
-                for number in list(self._live):
-                    self._end_here(number)
+                for number in self._live:
+                    self._stop(number)
                 return
             while waiting and len(self._live) < self._concurrency and self._submit(waiting[0]):
                 waiting.popleft()
+            self._hand_out()
             has_ended = self._pool.has_ended()  # before looking: what it said last is read first
             output = self._pool.next_output(_PATIENCE_S)
             if output is not None:
@@ -115,15 +121,15 @@ class ClosedLoop:
             elif has_ended:
                 self._fail_all(self._pool.ended_by() or RuntimeError(f"it left {len(self._live)} without a result"))
             self._end_late_ones()
+        self._hand_out()
 
     def _submit(self, prompt: EncodedPrompt) -> bool:
         """Return whether the request was taken; one that is not stays first in the line."""
-        intended_ns = self._clock.monotonic_ns()
         sent_ns = self._clock.monotonic_ns()
         number = self._pool.submit(prompt.token_ids)
         if number is None:
             return False
-        self._live[number] = _Sent(prompt, intended_ns, sent_ns)
+        self._live[number] = _Sent(prompt, self._free_since_ns.popleft(), sent_ns)
         if self._first_number is None:
             self._first_number = number
         return True
@@ -143,9 +149,9 @@ class ClosedLoop:
         reason = self._reason(output)
         if reason is None:
             return
-        number = output.number
-        sent = self._live.pop(number) if output.is_finished else self._end_here(number)
-        self._answer(sent, output, reason)
+        if not output.is_finished:
+            self._stop(output.number)
+        self._over.append((self._left(output.number), output, reason))
 
     def _reason(self, output: Output) -> FinishReason | None:
         """Return why a request is over, by the own loop's rules and in their order; null where it goes on."""
@@ -158,16 +164,25 @@ class ClosedLoop:
             return "stop_text"
         return "length" if output.is_finished else None
 
-    def _end_here(self, number: int) -> _Sent:
+    def _left(self, number: int) -> _Sent:
+        self._free_since_ns.append(self._clock.monotonic_ns())
+        return self._live.pop(number)
+
+    def _stop(self, number: int) -> None:
         self._cut.add(number)
         self._pool.cancel(number)
-        return self._live.pop(number)
 
     def _end_late_ones(self) -> None:
         now_ns = self._clock.monotonic_ns()
         for number in [each for each, sent in self._live.items() if now_ns - sent.sent_ns >= self._limit_ns]:
             output = self._pool.so_far(number) or Output(number, [], [], False, None, None, None, None)
-            self._answer(self._end_here(number), output, "timeout")
+            self._stop(number)
+            self._over.append((self._left(number), output, "timeout"))
+
+    def _hand_out(self) -> None:
+        over, self._over = self._over, []
+        for sent, output, reason in over:
+            self._answer(sent, output, reason)
 
     def _answer(self, sent: _Sent, output: Output, reason: FinishReason) -> None:
         decoded = Decoded(output.token_ids, output.stamps_ns, sent.sent_ns, reason)
@@ -180,12 +195,14 @@ class ClosedLoop:
         self._answers.put(msgspec.structs.replace(answer, wire=wire))
 
     def _fail(self, number: int, fault: Exception) -> None:
-        sent = self._live.pop(number)
+        sent = self._left(number)
         answer = self._answering.failed(sent.prompt, sent.intended_ns, fault, row=0, number=0, padding=None)
         self._answers.put(msgspec.structs.replace(answer, sent_ns=sent.sent_ns))
 
     def _fail_all(self, fault: Exception) -> None:
         """Fail what is under way with what ended the manager, and start another one for what still waits."""
+        if not self._live:  # it ends with nothing to do: the next one would as well
+            raise fault
         for number in list(self._live):
             self._cut.add(number)
             self._fail(number, fault)
