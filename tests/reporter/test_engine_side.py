@@ -119,7 +119,8 @@ class Built:
         own = {name: table for name, table in self.dossier.tables.items() if name.startswith("engine_")}
         memory = {name: table for name, table in self.dossier.tables.items() if name in ("memory", "engine_window")}
         self.memory_html = render(msgspec.structs.replace(self.dossier, tables=memory), lang="en", medium="screen")
-        self.html = render(msgspec.structs.replace(self.dossier, tables=own), lang="en", medium="screen")
+        self.own = msgspec.structs.replace(self.dossier, tables=own)
+        self.html = render(self.own, lang="en", medium="screen")
 
     def rows(self, table: str) -> list[Row]:
         return list(self.dossier.tables[table].rows)
@@ -325,6 +326,13 @@ def test_the_chart_names_every_part_in_words(built: Built) -> None:
     start = built.html.index('id="engine-side-wide-desc"')
     described = built.html[start : built.html.index("</", start)].replace("\u00a0", " ")
     assert "queue 0.002 s · prefill 0.055 s · decode 0.300 s · remainder" in described
+
+
+def test_every_sentence_of_the_section_is_translated_those_of_the_contract_too(built: Built) -> None:
+    page = render(built.own, lang="en-XA", medium="paper")
+    section = page[page.index("Ŵĥéŕé á ŕéɋúéšť") :]
+    english = ("monotonic clock", "claimed", "server's counters", "of others", "the remainder", "not provided")
+    assert [words for words in english if words in section] == []
 
 
 def test_the_section_is_hidden_and_named_nowhere_where_no_pass_has_a_server(
