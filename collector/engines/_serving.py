@@ -23,30 +23,23 @@ from collector.client.messages import ClientDone, ClientJob, Exchange, Limits, S
 from collector.client.process import LoadGenerator
 from collector.clock import Clock
 from collector.contract.records import AnyRecord, ClientWindow
-from collector.contract.records.base import FailureCause, Phase
+from collector.contract.records.base import Phase
 from collector.contract.records.passes import ScrapeMoment
-from collector.contract.records.requests import PromptEvidence
 from collector.scrapes import scrape_record
 
 from ._cold import ColdRequests, with_nonce
 from ._exchange import ReadingRules, SentPrompt, answer_of
+from ._prompt_counts import PromptCounts, by_count
 from ._prompting import TemplateEncoder, messages_of
 from ._requests import RequestWriter
 from ._same_prompt import ServerTokenizer
+from ._server_watch import ServerWatch
 from ._session import Session
 from .base import Answer, EncodedPrompt, EngineSetup, Load, Prompt, Wire
-from .faults import EngineFault, ServerLost
 
 ROUNDS, ROUND_REQUESTS = 6, 2
 SETTLED = 0.05
-GONE_AFTER = 5
-"""So many requests in a row without a connection: nobody is there any more."""
-_DIED_S = 2.0
-"""A server's end is known to the operating system a little after its connections are."""
-_COUNT_SHARE, _COUNT_TOKENS = 0.02, 8
-"""A server's count of prompt tokens further away than this from the local one is worth a warning (either is enough)."""
 _REFUSED_FIELD = (400, 422)
-_log = logging.getLogger("prompt_count")
 
 
 class Prepared(NamedTuple):
@@ -140,7 +133,7 @@ class Serving:
             else:
                 fitting.append(prompt)
         again: list[EncodedPrompt] = []
-        counts = _Counts()
+        counts = PromptCounts()
         for answer in self._job(fitting, phase, load):
             if self._refuses_usage(answer):
                 again.append(answer.prompt)
@@ -154,7 +147,7 @@ class Serving:
             for answer in self._job(again, phase, load):
                 counts.take(answer)
                 yield answer
-        counts.warn(self._session)
+        counts.warn(self._session, self._encoder)
 
     def _refuses_usage(self, answer: Answer) -> bool:
         """True where the server may have refused the field that asks for counts: then it is asked once without."""
@@ -174,7 +167,7 @@ class Serving:
             scrape_path=self._metrics_path() if phase == "measure" else None,
             scrape_every_s=self._session.choice.scrape_every_s,
         )  # fmt: skip
-        watch = _Watch(self._session)
+        watch = ServerWatch(self._session)
         due = dict(enumerate(prepared))
         self._scrape("before", phase)
         for message in self._generator.run(job):
@@ -268,84 +261,3 @@ def is_settled(medians: Sequence[float]) -> bool:
         return False
     before, last = medians[-2:]
     return abs(last - before) < SETTLED * max(before, last)
-
-
-def by_count(told: int | None, sent: int) -> PromptEvidence:
-    """Return what a server's count of prompt tokens says of what was sent."""
-    return "rendered" if told is None else "count" if told == sent else "differs"
-
-
-class _Watch:
-    """Tells when nobody is there any more: a started server that ended, or one that refuses every connection."""
-
-    def __init__(self, session: Session) -> None:
-        self._running = session.running
-        self._in_a_row = 0
-
-    def is_gone(self, exchange: Exchange) -> bool:
-        if exchange.ending != "connect_failed":
-            self._in_a_row = 0 if exchange.ending == "complete" else self._in_a_row
-            return False
-        self._in_a_row += 1
-        return self._in_a_row >= GONE_AFTER or (self._running.is_started and self._ended() is not None)
-
-    def require_there(self) -> None:
-        """Raise ServerLost where the server is gone, with its last words; EngineFault where memory ended it."""
-        if (ending := self._ended(wait_s=0.0)) is not None:
-            words = self._running.last_words().strip() or "(it printed nothing)"
-            cause = _cause(ending, words)
-            raise (EngineFault if cause == "out_of_memory" else ServerLost)(
-                f"the server {self._running.name!r} ended with {ending}; its last words:\n{words}",
-                next_step="read its last words, mend what ended it, and continue the run with --resume",
-                cause=cause,
-            )
-        if self._in_a_row:
-            raise ServerLost(
-                f"the server {self._running.name!r} takes no connection any more at {self._running.base_url}",
-                next_step="see that it runs, and continue the run with --resume",
-                cause="connection",
-            )
-
-    def _ended(self, wait_s: float = _DIED_S) -> str | None:
-        give_up = time.monotonic() + wait_s
-        while (ending := self._running.died()) is None and self._running.is_started and time.monotonic() < give_up:
-            time.sleep(0.02)
-        return ending
-
-
-def _cause(ending: str, last_words: str) -> FailureCause:
-    from collector.worker_faults import says_out_of_memory
-
-    if says_out_of_memory(last_words):
-        return "out_of_memory"
-    return "killed" if "SIGKILL" in ending or "SIGTERM" in ending else "crashed"
-
-
-class _Counts:
-    """Compares a server's counts of prompt tokens with the local ones, and says once what differs too much."""
-
-    def __init__(self) -> None:
-        self._asked = 0
-        self._apart: list[tuple[int, str, int, int]] = []
-
-    def take(self, answer: Answer) -> None:
-        told = answer.wire.prompt_tokens if answer.wire is not None else None
-        if told is None or answer.wire is None:
-            return
-        self._asked += 1
-        local = len(answer.prompt.token_ids) + (answer.wire.nonce_tokens or 0)
-        apart = abs(told - local)
-        if apart > _COUNT_TOKENS or apart > _COUNT_SHARE * local:
-            self._apart.append((apart, answer.prompt.document_id, told, local))
-
-    def warn(self, session: Session) -> None:
-        if not self._apart:
-            return
-        _, document_id, told, local = max(self._apart)
-        version = session.claim.claims.get("version")
-        theirs = f"{session.choice.kind}{f' {version}' if version else ''}"
-        _log.warning(
-            "the server %r (%s) counts other prompt tokens than the local tokenizer in %d of %d requests; furthest "
-            "apart %s: %d there, %d here", session.choice.name, theirs, len(self._apart), self._asked, document_id,
-            told, local,
-        )  # fmt: skip

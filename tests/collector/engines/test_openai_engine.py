@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
 import subprocess
 import sys
@@ -171,6 +172,7 @@ def test_a11_prompt_counts_far_apart_are_warned_of_once_with_both_numbers(
     warned = [record.getMessage() for record in caplog.records if record.name == "prompt_count"]
     assert len(warned) == 1
     assert "(vllm 0.0.stub)" in warned[0]
+    assert f"(TokenizersBackend of transformers {importlib.metadata.version('transformers')})" in warned[0]
     assert "in 4 of 4 requests" in warned[0]
     assert f"{local + 300} there, {local} here" in warned[0]
 
