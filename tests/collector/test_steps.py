@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from collector.cli import main
 from collector.clock import FakeClock
 from collector.contract.chain import verify
+from collector.contract.protocol import EngineChoice, ServerChoice
 from collector.contract.records import Decision, Document, Header, Record, Request
 from collector.contract.steps import (
     Steps,
@@ -29,7 +30,10 @@ from collector.contract.steps import (
     steps_digest,
     steps_path,
 )
+from collector.engines.base import Answer, EncodedPrompt, Wire
+from collector.events import PassJob
 from collector.journal import Journal
+from collector.request_records import RequestRecords
 from collector.workers import InProcessWorkerFactory
 
 SALT = bytes(range(32))
@@ -242,6 +246,32 @@ def test_the_digest_stands_in_the_line_that_the_schema_allows() -> None:
         "pass_id": "a" * 16, "phase": "measure", "document_id": "d1", "try_index": 0, "unit": "token", "first_us": 10,
         "deltas_us": [5, 5],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("captures", [True, False])
+def test_chunks_of_a_server_are_written_with_their_tokens_where_its_capture_is_on(
+    make_trial: Callable[..., Any], captures: bool
+) -> None:
+    server = ServerChoice(name="far", url="http://127.0.0.1:1", has_chunk_capture=captures)
+    engine = EngineChoice(name="openai", server=server)
+    setup = msgspec.structs.replace(make_trial().setup("fp32/1/1"), engine=engine)
+    job = PassJob(pass_id="a" * 16, variant_id="b" * 16, setup=setup, salt_hex=SALT.hex(), warmup=[], measure=[])
+    prompt = EncodedPrompt(document_id="d1", rendered="x", token_ids=[1], start_token_count=0)
+    answer = Answer(
+        prompt=prompt, intended_ns=1000, sent_ns=1000, first_token_ns=4000, last_token_ns=9600, done_ns=9700,
+        output_tokens=5, token_count_source="usage", finish_reason="end_token", request_outcome="completed",
+        gap_unit="chunk", wire=Wire(chunk_stamps_ns=[4000, 7400, 9600], chunk_tokens=[1, 3, 1]),
+    )  # fmt: skip
+    made = RequestRecords(job, origin_ns=1000).request(answer, "measure", try_index=2, batch_number=0)
+    if not captures:
+        assert made.steps is None
+        assert (made.record.steps_sha256, made.record.missing["steps_sha256"]) == (None, "not_applicable")
+        return
+    assert made.steps is not None
+    assert made.record.steps_sha256 == steps_digest(made.steps)
+    line = steps("d1", 3, (3, 3), unit="chunk", tokens=[1, 3, 1], try_index=2)
+    assert decode_steps(made.steps.encode()) == line
+    assert line.stamps_us() == [3, 6, 9]
 
 
 def test_the_command_says_how_large_the_steps_file_is(make_trial: Callable[..., Any]) -> None:
