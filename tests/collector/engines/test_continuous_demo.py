@@ -27,7 +27,7 @@ CACHE = Path(os.environ.get("GPU_DOSSIER_CACHE", STARTER.parent.parent / ".cache
 def test_8_documents_of_the_starter_are_answered_token_by_token_as_one_at_a_time(
     make_setup: Callable[..., Any],
 ) -> None:
-    """Whole answers in float32, four and eight at a time, with the starter's stop text."""
+    """Whole answers in float32, four at a time, with the starter's stop text."""
     folder = cached_folder(CACHE)
     if folder is None:
         pytest.skip(f"no demo model in {CACHE}; make it: python -m collector.starter.demo_model --cache {CACHE}")
@@ -45,10 +45,9 @@ def test_8_documents_of_the_starter_are_answered_token_by_token_as_one_at_a_time
     prompts = engine.encode([render_prompt(protocol.task, document) for document in mixed])
     alone = {one.prompt.document_id: one for one in engine.answers(prompts, "warmup")}
     assert {one.finish_reason for one in alone.values()} <= {"stop_text", "length", "end_token"}
-    for concurrency in (4, 8):
-        found = list(engine.answers(prompts, "measure", Load(concurrency=concurrency)))
-        assert len(found) == 8
-        for one in found:
-            own = alone[one.prompt.document_id]
-            assert (one.token_ids, one.finish_reason) == (own.token_ids, own.finish_reason)
+    found = list(engine.answers(prompts, "measure", Load(concurrency=4)))
+    assert len(found) == 8
+    for one in found:
+        own = alone[one.prompt.document_id]
+        assert (one.token_ids, one.finish_reason) == (own.token_ids, own.finish_reason)
     engine.close()
