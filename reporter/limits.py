@@ -133,10 +133,10 @@ def _untested(case: Case) -> Iterator[Sentence]:
         yield sentence("untested_cache", cache=", ".join(caches))
     if case.stage != "test" and case.look_count == 0:
         yield sentence("untested_test_set")
-    engines = {row.labels.get("name") for row in book.rows("engines")}
-    if not engines & {"openai"}:
+    loads = book.rows("load_series")
+    if not any(row.labels["cache_state"] for row in loads):
         yield sentence("untested_server")
-    if {row.labels.get("loop") for row in book.rows("latency")} <= {"closed", "batch"}:
+    if all(row.labels["loop"] == "closed" for row in loads):
         yield sentence("untested_open_loop")
     if not any(row.labels.get("phase") == "build" for row in book.rows("memory")):
         yield sentence("untested_build")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from collector.contract.campaign import Campaign, Objective
 from collector.contract.money import exact
 
@@ -38,6 +40,7 @@ def put_load(book: Book, store: Store, campaign: Campaign | None) -> None:
     opened = [r for r in rows if r.labels["loop"] != "closed"]
     book.put("load_open", OPEN, [_line(book, r, good.get(r.key)) for r in opened])
     _put_needs(book)
+    _put_lost(book)
     put_flags(book)
 
 
@@ -102,6 +105,20 @@ def _good(store: Store, objective: Objective) -> dict[str, _Good]:
         [int(limit * 10**9) for _, _, limit in limits],
     ).fetchall()
     return {key: _Good(count, said) for key, count in found}
+
+
+def _put_lost(book: Book) -> None:
+    """Put what was lost on the line of every other time and rate of a load: no number of the others stands alone."""
+    passes = {r.key: r for r in book.rows("load_series")}
+    judged = {r.labels["configuration_key"]: r for r in passes.values() if r.labels["is_judged"] == "yes"}
+    for name in ("durations", "latency_between"):
+        table = book.tables[name]
+        rows = []
+        for old in table.rows:
+            found = passes.get(old.key) or judged.get(old.labels["configuration_key"])
+            cells = {"failed_percent": found.cells["failed_percent"]} if found is not None else {}
+            rows.append(row(old.key, old.labels, {**old.cells, **cells}, *old.sentences))
+        book.tables[name] = msgspec.structs.replace(table, rows=rows)
 
 
 def _put_needs(book: Book) -> None:

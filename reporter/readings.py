@@ -48,13 +48,11 @@ def pairs_of(book: Book, key: str) -> Pairs | None:
 def times_of(book: Book, key: str) -> dict[str, TimeReading]:
     """Return metric -> its percentiles over all lengths of document; values are whole nanoseconds made exact.
 
-    With several requests at a time they are those of the steady time, where enough requests fell into it.
+    Behind a server and with several requests at a time they are those of the steady time, where enough fell into it.
     """
     found: dict[str, TimeReading] = {}
     for metric in METRICS:
-        held = headline(book, key, metric)
-        is_steady = held is not None and held.labels["measured_window"] == "steady"
-        row = held if is_steady else book.row("latency", f"{key}~{metric}~all")
+        row = book.row("latency", f"{key}~{metric}~all") or headline(book, key, metric)
         valued = book.whole(row, "valued_count")
         if row is None or valued is None:
             continue

@@ -1,7 +1,8 @@
 -- one row per (judged pass, metric, length class or all, request): the values behind the percentiles
+-- Behind a server, and with several requests at a time, they are in load_samples: there by window, beside what was lost.
 -- step: mart
 with requests as (
-    select * from request_times where is_judged
+    select * from request_times where is_judged and not is_load
 ),
 classes as (
     select *, length_class as group_class from requests

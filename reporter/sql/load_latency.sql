@@ -9,6 +9,7 @@
 -- figure p50_s | seconds | derived | smallest value that 50 % of valued_count do not exceed; ttft = first token of any channel - intended send, ttfat = first token of the answer - intended send, tpot = (last token - first token) / (output tokens - 1), e2e = last token - intended send, send_delay = bytes at the socket - intended send | n=valued_count | interval=order_statistics(p50_low_s, p50_high_s)
 -- figure p90_s | seconds | derived | as p50_s, with 90 % | n=valued_count | interval=order_statistics(p90_low_s, p90_high_s)
 -- figure p95_s | seconds | derived | as p50_s, with 95 % | n=valued_count | interval=order_statistics(p95_low_s, p95_high_s)
+-- figure p99_s | seconds | derived | as p50_s, with 99 % | n=valued_count | interval=order_statistics(p99_low_s, p99_high_s)
 with answered as (
     select
         pass_key,
@@ -28,7 +29,7 @@ grouped as (
     group by pass_key, metric, metric_place, measured_window
 ),
 ranked as (
-    select grouped.*, p50, p50_low, p50_high, p90, p90_low, p90_high, p95, p95_low, p95_high
+    select grouped.*, p50, p50_low, p50_high, p90, p90_low, p90_high, p95, p95_low, p95_high, p99, p99_low, p99_high
     from grouped
     left join quantile_ranks on grouped.valued_count = quantile_ranks.n
 )
@@ -68,9 +69,13 @@ select
     sorted_ns[p95] / 1e9 as p95_s,
     sorted_ns[p95_low] / 1e9 as p95_low_s,
     sorted_ns[p95_high] / 1e9 as p95_high_s,
+    sorted_ns[p99] / 1e9 as p99_s,
+    sorted_ns[p99_low] / 1e9 as p99_low_s,
+    sorted_ns[p99_high] / 1e9 as p99_high_s,
     case when metric = 'tpot_s' then 'not_exposed_by_engine' else 'too_few_samples' end as p50_s_missing,
     p50_s_missing as p90_s_missing,
     p50_s_missing as p95_s_missing,
+    p50_s_missing as p99_s_missing,
     ranked.sources
 from ranked
 inner join load_passes as passes using (pass_key)

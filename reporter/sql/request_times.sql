@@ -29,10 +29,12 @@ select
         when request_outcome = 'completed'
             then cast(case when embedding.pass_id is null then last_token_ns else done_ns end - intended_ns as double)
     end as e2e_ns,
-    embedding.pass_id is not null as is_embedding
+    embedding.pass_id is not null as is_embedding,
+    begun.cache_state is not null or begun.concurrency > 1 as is_load
 from counted_passes as passes
 inner join pass_documents as documents using (pass_key, run_id, pass_id)
 inner join final_requests as requests using (run_id, pass_id, document_id)
+inner join stg_pass_begin as begun using (run_id, pass_id)
 left join embedding_passes as embedding using (run_id, pass_id)
 left join estimated using (run_id, pass_id)
 order by requests.source

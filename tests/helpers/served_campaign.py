@@ -96,7 +96,8 @@ class ServerScript:
 
     name: str = "vllm"
     kind: str = "vllm"
-    engine_name: str = "openai"
+    engine_name: str = ""
+    """As the collector names it: the server's kind where nothing is given."""
     engine_version: str = "0.32.0"
     first_token_ns: int = 60 * MS
     token_gap_ns: int = 12 * MS
@@ -221,7 +222,8 @@ class _ServedPasses:
 
     def describe(self, server: ServerScript) -> None:
         self.file.add(Engine(
-            engine_id=self._engine_id(server), engine_name=server.engine_name, engine_version=server.engine_version,
+            engine_id=self._engine_id(server), engine_name=server.engine_name or server.kind,
+            engine_version=server.engine_version,
             engine_flags={"server": server.name, "kind": server.kind}, engine_evidence="claimed",
         ))  # fmt: skip
 

@@ -13,6 +13,7 @@ from reporter.assemble import build_dossier
 from reporter.choose import choose
 from reporter.dossier import Dossier
 from reporter.render import render
+from reporter.sections import absent
 
 Kit = Any
 CPU = "example-cpu-2-cores"
@@ -180,3 +181,19 @@ def test_without_a_load_nothing_of_it_is_there(decide: Any) -> None:
     assert not [name for name in dossier.tables if name.startswith("load_") and dossier.tables[name].rows]
     assert not [s for s in dossier.notices if s.key == "notice_drift"]
     assert {row.labels["label"] for row in dossier.tables["quality"].rows} == {"fp32 · 1", "bf16 · 1"}
+
+
+def test_what_a_load_measured_is_not_listed_as_untested(dossier: Dossier, decide: Any) -> None:
+    keys_of = [{s.key for s in each.not_tested} for each in (dossier, decide("plain", None))]
+    asked = {"untested_server", "untested_open_loop", "untested_concurrency"}
+    assert [asked & keys for keys in keys_of] == [set(), asked]
+    assert absent(dossier)[-1] == "Series by context length"
+    assert absent(decide("plain", None))[-1] == "Series by context length and concurrency"
+
+
+def test_times_of_a_load_stand_with_what_was_lost_and_not_among_those_in_process(dossier: Dossier) -> None:
+    assert {row.labels["configuration_key"] for row in dossier.tables["latency"].rows} == {f"fp32~{CPU}~b1~c1"}
+    for table in ("durations", "latency_between"):
+        lost = {r.labels["configuration_key"]: r.cells.get("failed_percent") for r in dossier.tables[table].rows}
+        assert all(lost.values()), table
+        assert dossier.figures[str(lost[f"vllm~{CPU}~b1~c8"])].value == pytest.approx(2.5)
