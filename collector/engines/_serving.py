@@ -114,16 +114,19 @@ class Serving:
                 if answer.is_final and answer.first_token_ns is not None and answer.sent_ns is not None:
                     firsts.append(answer.first_token_ns - answer.sent_ns)
                 yield answer
-            if not firsts or time.monotonic() > give_up:
+            if not firsts:
                 return
             medians.append(statistics.median(firsts))
             if is_settled(medians):
                 return
+            if time.monotonic() > give_up:
+                break
         if medians:
             shown = ", ".join(f"{median / 1e6:.1f}" for median in medians)
             logging.getLogger("warmup").warning(
-                "after %d rounds of warm-up the time to first token still changes: medians of %s ms", ROUNDS, shown
-            )
+                "after %d rounds of warm-up the time to first token may still change: medians of %s ms",
+                len(medians), shown,
+            )  # fmt: skip
 
     def _round(self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load) -> Iterator[Answer]:
         fitting: list[EncodedPrompt] = []

@@ -87,14 +87,14 @@ def engines(
 
 def setup_of(
     folder: Path, stub: StubServer | None, *, model_folder: str = "model", label: str = "served/1/1",
-    stop_after: list[str] | None = None, request_s: float = 20.0, **choice: Any,
+    stop_after: list[str] | None = None, request_s: float = 20.0, warmup_s: float = 60.0, **choice: Any,
 ) -> EngineSetup:  # fmt: skip
     place = {"url": stub.base_url} if stub is not None else {}
     server = ServerChoice(**{"name": "stub", "kind": "vllm", **place, **choice})
     return EngineSetup(
         base_dir=str(folder), model=Model(id=model_folder), engine=EngineChoice(name="openai", server=server),
         variant=VariantChoice(name="served", server="stub"),
-        generation=Generation(max_new_tokens=8, stop_after=stop_after or []), limits=Limits(request_s=request_s),
+        generation=Generation(max_new_tokens=8, stop_after=stop_after or []), limits=Limits(request_s=request_s, warmup_s=warmup_s),
         device="cpu", pass_label=label,
     )  # fmt: skip
 
@@ -283,7 +283,14 @@ def test_a_warm_up_ends_after_its_rounds_and_says_that_it_did_not_settle(
     with StubServer([each for each in rising for _ in range(2)]) as stub:
         warm = asked(engines(stub), "warmup", PROMPTS[:1])
     assert len(warm) == 2 * ROUNDS
-    assert [record.name for record in caplog.records if "still changes" in record.getMessage()] == ["warmup"]
+    assert [record.name for record in caplog.records if "may still change" in record.getMessage()] == ["warmup"]
+
+
+def test_a_warm_up_ends_at_half_of_its_time_limit(engines: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with StubServer() as stub:
+        warm = asked(engines(stub, warmup_s=0.001), "warmup", PROMPTS[:2])
+    assert len(warm) == 2
+    assert ["after 1 rounds" in record.getMessage() for record in caplog.records if record.name == "warmup"] == [True]
 
 
 def test_a_warm_up_is_settled_when_two_rounds_after_the_first_agree() -> None:
