@@ -94,7 +94,8 @@ def setup_of(
     return EngineSetup(
         base_dir=str(folder), model=Model(id=model_folder), engine=EngineChoice(name="openai", server=server),
         variant=VariantChoice(name="served", server="stub"),
-        generation=Generation(max_new_tokens=8, stop_after=stop_after or []), limits=Limits(request_s=request_s, warmup_s=warmup_s),
+        generation=Generation(max_new_tokens=8, stop_after=stop_after or []),
+        limits=Limits(request_s=request_s, warmup_s=warmup_s),
         device="cpu", pass_label=label,
     )  # fmt: skip
 
