@@ -137,6 +137,13 @@ def test_the_page_shows_failures_losses_versions_and_commands() -> None:
     assert "| peer | 1.0 | 3.11.7 |" in page
 
 
+def test_a_tool_that_never_ran_is_named_with_its_last_words() -> None:
+    broken = cell(1, cpu_s=1.0, finished=0, exit_code=1, words="Traceback\nno such option")
+    assert "FAILED, nothing measured: ['no such option']" in peer_render.table(
+        results(tool("peer", few=[broken], timed=[]))
+    )
+
+
 @pytest.mark.parametrize("peer", [OURS, *PEERS], ids=lambda each: each.name)
 def test_a_shown_command_holds_no_path_of_this_machine(peer: object) -> None:
     assert str(Path.cwd()) not in shown(peer)  # type: ignore[arg-type]
@@ -224,7 +231,7 @@ def test_the_replay_server_keeps_its_timetable_and_numbers_its_answers(tmp_path:
 def test_memory_that_grows_or_a_lost_stream_fails_the_soak() -> None:
     flat = [soak.Sample(float(at), 50 << 20) for at in range(200)]
     growing = [soak.Sample(float(at), (50 << 20) + (at << 16)) for at in range(200)]
-    log = ServerLog([served(0, at_ms=0)], [])
+    log = ServerLog([served(0, at_ms=0), served(1, at_ms=200_000)], [])
     both = {"worker": flat, "load generator": flat}
     assert soak.judged(both, log, {"complete": 9}, asked=9, concurrency=1)[1]
     assert not soak.judged({**both, "worker": growing}, log, {"complete": 9}, asked=9, concurrency=1)[1]

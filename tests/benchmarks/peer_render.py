@@ -145,13 +145,19 @@ def _saturation(results: Results) -> str:
 
 
 def _tools(results: Results) -> str:
-    rows = [[tool.name, tool.version, tool.python, tool.note] for tool in results.tools]
+    rows = [[tool.name, tool.version, tool.python, "; ".join(_notes(tool))] for tool in results.tools]
     commands = "\n".join(f"# {tool.name}\n{tool.command}" for tool in results.tools)
     return (
         f"## Versions and commands\n\n{_markdown(['tool', 'version', 'Python', 'note'], rows)}\nPackages of each "
         f"environment: tests/benchmarks/peers/TOOL/requirements.txt. Commands, for concurrency 64:\n\n"
         f"```sh\n{commands}\n```\n"
     )
+
+
+def _notes(tool: ToolResult) -> list[str]:
+    is_broken = bool(tool.few) and all(cell.exit_code for cell in tool.few)
+    broken = f"FAILED, nothing measured: {tool.few[0].words.splitlines()[-1:]}" if is_broken else ""
+    return [words for words in (tool.note, broken) if words]
 
 
 def _number(value: float | None, decimals: int = 2) -> str:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -149,12 +149,18 @@ class Bench:
         self._program = compile_server(folder)
         self._runs = 0
 
-    def results(self, tools: Sequence[Tool], loads: dict[int, int], growing: Sequence[int], untimed: int) -> Results:
-        """Run each tool through each load, and without waits until its rate stops growing."""
-        return Results(
+    def results(
+        self, tools: Sequence[Tool], loads: dict[int, int], growing: Sequence[int], untimed: int
+    ) -> Iterator[Results]:
+        """Run each tool through each load, and without waits until its rate stops growing; yield after each tool."""
+        results = Results(
             machine=machine(), commit=commit(), chunks=TIMED.chunks, first_ms=TIMED.first_ms, gap_ms=TIMED.gap_ms,
-            tools=[self._tool(tool, loads, growing, untimed) for tool in tools],
+            tools=[],
         )  # fmt: skip
+        for tool in tools:
+            measured = self._tool(tool, loads, growing, untimed)
+            results = msgspec.structs.replace(results, tools=[*results.tools, measured])
+            yield results
 
     def profile(self, tool: Tool, *, streams: int, concurrency: int) -> list[str]:
         """Return lines that say in which functions the tool's processes spent their time, by cProfile."""
@@ -225,12 +231,15 @@ class Bench:
 
     def _tool(self, tool: Tool, loads: dict[int, int], growing: Sequence[int], untimed: int) -> ToolResult:
         few = [self.run(tool, TIMED, concurrency=level, streams=max(FEW_STREAMS, level)) for level in loads]
-        timed = [self.run(tool, TIMED, concurrency=level, streams=streams) for level, streams in loads.items()]
+        does_run = any(not cell.exit_code for cell in few)
+        timed = [
+            self.run(tool, TIMED, concurrency=level, streams=streams) for level, streams in loads.items() if does_run
+        ]
         shell = ToolResult(name=tool.name, version="", python="", note="", command="", few=few, timed=timed, untimed=[])
         costs = [cost for cell in timed if (cost := shell.cpu_s_per_1000(cell))]
         enough = round(SATURATION_S * 1000 / min(costs)) if costs else 0
         saturating: list[CellResult] = []
-        for level in growing:
+        for level in growing if does_run else ():
             cell = self.run(tool, UNTIMED, concurrency=level, streams=min(max(untimed, enough), MOST_UNTIMED))
             saturating.append(cell)
             if len(saturating) > 1 and cell.streams_per_s < GROWS * saturating[-2].streams_per_s:

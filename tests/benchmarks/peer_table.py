@@ -39,20 +39,18 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="few streams: shows that it works, measures nothing")
     parser.add_argument("-o", "--out", type=Path, required=True)
     options = parser.parse_args()
-    raw_path = options.out.with_suffix(".json")
     if options.raw is not None:
         results = msgspec.json.decode(options.raw.read_bytes(), type=peer_run.Results)
     else:
-        results = measured(options)
-        raw_path.write_bytes(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
+        results = measured(options, options.out.with_suffix(".json"))
     options.out.write_text(peer_render.table(results), "utf-8")
     for line in peer_render.verdicts(results):
         sys.stdout.write(line + "\n")
     return 0
 
 
-def measured(options: argparse.Namespace) -> peer_run.Results:
-    """Run every tool through every load; profile ours where it misses the goal."""
+def measured(options: argparse.Namespace, raw_path: Path) -> peer_run.Results:
+    """Run every tool through every load; profile ours where it misses the goal. The raw file grows tool by tool."""
     wanted = set(options.tools.split(",")) if options.tools else None
     tools = [
         tool
@@ -60,6 +58,11 @@ def measured(options: argparse.Namespace) -> peer_run.Results:
         if (wanted is None or tool.name in wanted)
         and (tool is OURS or (options.environments and (options.environments / tool.folder / ".installed").exists()))
     ]
+    if not tools:
+        raise SystemExit("none of these tools is there: make them with tests/benchmarks/peers/environments.sh")
+    for tool in PEERS:
+        if tool not in tools and (wanted is None or tool.name in wanted):
+            _progress(f"{tool.name}: left out, no environment of it stands in {options.environments}")
     loads = QUICK if options.quick else FULL
     with tempfile.TemporaryDirectory(prefix="peers-") as scratch:
         bench = peer_run.Bench(
@@ -68,10 +71,17 @@ def measured(options: argparse.Namespace) -> peer_run.Results:
             tokenizer=ensure(options.cache).resolve(),
             say=_progress,
         )
-        results = bench.results(tools, loads, GROWING, QUICK_UNTIMED if options.quick else FULL_UNTIMED)
+        for results in bench.results(tools, loads, GROWING, QUICK_UNTIMED if options.quick else FULL_UNTIMED):
+            keep(results, raw_path)
         if any(tool is OURS for tool in tools) and peer_render.is_missed(results):
             results = msgspec.structs.replace(results, profile=bench.profile(OURS, streams=2048, concurrency=256))
+            keep(results, raw_path)
     return results
+
+
+def keep(results: peer_run.Results, raw_path: Path) -> None:
+    """Write what there is so far."""
+    raw_path.write_bytes(msgspec.json.format(msgspec.json.encode(results)) + b"\n")
 
 
 def _progress(line: str) -> None:
