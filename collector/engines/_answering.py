@@ -17,7 +17,7 @@ from collector.worker_faults import cause_of
 
 from ._batching import PadToken, batches_by_length
 from ._decode import Decoded, GreedyDecoder
-from ._prompting import TemplateEncoder
+from ._prompting import TemplateEncoder, up_to_stop
 from .base import Answer, EncodedPrompt, EngineSetup
 
 
@@ -130,6 +130,8 @@ class Answering:
         stamps_ns = decoded.stamps_ns
         has_first = len(stamps_ns) == len(decoded.token_ids) > 0
         text = self._encoder.text(decoded.token_ids)
+        if decoded.finish_reason == "stop_text":
+            text = up_to_stop(text, self._setup.generation.stop_after)
         is_late = decoded.finish_reason == "timeout"
         return Answer(
             prompt=prompt, batch_row=row, batch_number=number, padding_tokens=padding, intended_ns=intended_ns,

@@ -26,6 +26,7 @@ from collector.contract.records.requests import FinishReason, PromptEvidence, Re
 from collector.engine_timings import engine_timings
 
 from ._exchange_faults import Fault, fault_of, finish_of
+from ._prompting import up_to_stop
 from ._received import Received, received
 from .base import Answer, EncodedPrompt, Wire
 
@@ -121,15 +122,18 @@ def _outcome(found: Received, fault: Fault | None, finish: FinishReason) -> Requ
 
 
 def _stopped(found: Received, text: str, finish: FinishReason, stop_texts: Sequence[str]) -> tuple[str, FinishReason]:
-    """Return text and finish reason, told apart by the stop texts; a text that is named and missing is put back."""
+    """Return text and finish reason, told apart by the stop texts; a text that is named and missing is put back.
+
+    Nothing follows the stop text, as in process.
+    """
     if finish not in ("end_token", "stop_text"):
         return text, finish
     named = found.stop_text
     if named is not None and named in stop_texts:
-        return (text if named in text else text + named), "stop_text"
+        return up_to_stop(text if named in text else text + named, stop_texts), "stop_text"
     before = found.answer_before_last_part
     is_by_text = any(each in found.answer and each not in before for each in stop_texts)
-    return text, "stop_text" if is_by_text else finish
+    return (up_to_stop(text, stop_texts), "stop_text") if is_by_text else (text, finish)
 
 
 def _output_tokens(

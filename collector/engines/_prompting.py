@@ -134,6 +134,15 @@ def messages_of(prompt: Prompt) -> list[dict[str, str]]:
     return messages
 
 
+def up_to_stop(text: str, stop_texts: Sequence[str]) -> str:
+    """Return a stopped answer up to the end of its first stop text, whatever its last token brought beyond it.
+
+    A token may hold more than the stop text's end, and servers cut there or not: all answers end alike.
+    """
+    ends = [text.find(stop) + len(stop) for stop in stop_texts if stop in text]
+    return text[: min(ends)] if ends else text
+
+
 def plain_text(prompt: Prompt) -> str:
     """Return a prompt as one text, for a model without a chat template: its parts with an empty line between them."""
     parts = [f"{example.user}\n{example.answer}" for example in prompt.examples]
