@@ -8,7 +8,7 @@ from typing import NamedTuple
 from .book import Book, ref, row
 from .dossier import Row, Sentence, number
 from .load import Store
-from .load_series import has_lost_too_many, has_reused, is_served, series_rows
+from .load_series import has_lost_too_many, has_reused, is_served, reused, series_rows
 from .load_wording import LOAD_WORDS
 from .statistics import MINIMUM_N
 from .wording import sentence
@@ -25,8 +25,8 @@ NOTICED = (
     "prompt_count", "two_counts", "estimated",
 )  # fmt: skip
 """Flags that are said among the notices of the dossier too; the others stand in the section alone."""
-CLOCK_STEP = "WallClockStep"
-"""Class of the warning that the collector writes where the wall clock was set during a run."""
+CLOCK_STEP_S = 30
+"""Seconds by which the two clocks of a pass may differ: writing its first and last line takes some of them."""
 
 
 class Flag(NamedTuple):
@@ -58,7 +58,9 @@ def flags_of(book: Book, found: Row) -> Iterator[Flag]:
     if is_served(found):
         yield from _client(book, found)
         if has_reused(book, found):
-            yield Flag("cache_reuse", sentence("flag_cache_reuse", cached=ref(found.cells["cached_percent"])))
+            figure = reused(book, found)
+            assert figure is not None
+            yield Flag("cache_reuse", sentence("flag_cache_reuse", cached=ref(figure.figure_id)))
         if has_lost_too_many(book, found):
             yield Flag("failing", sentence("flag_failing", failed=ref(found.cells["failed_percent"])))
         yield from _prompts(book, found)
@@ -70,7 +72,7 @@ def flags_of(book: Book, found: Row) -> Iterator[Flag]:
 
 def load_notices(book: Book, store: Store) -> list[Sentence]:
     """Return the notices: drift over the campaign first, then the flags that put a comparison in doubt."""
-    said = [*_drift(book), *_clock_steps(store)]
+    said = [*_drift(book), *(_clock_steps(store) if book.rows("load_series") else ())]
     for name in NOTICED:
         labels = dict.fromkeys(r.labels["label"] for r in book.rows("load_flags") if r.labels["flag"] == name)
         if labels:
@@ -170,8 +172,12 @@ def _drift(book: Book) -> Iterator[Sentence]:
 
 
 def _clock_steps(store: Store) -> Iterator[Sentence]:
+    """Hold the wall clock of a pass's first and last line against its duration, which another clock measured."""
     found = store.con.execute(
-        "select distinct run_id from stg_warning where warning_class = ? order by run_id", [CLOCK_STEP]
+        "select distinct begun.run_id from stg_pass_begin as begun inner join stg_pass_end as ended "
+        "using (run_id, pass_id) where abs(date_diff('millisecond', begun.began_at::timestamp, "
+        "ended.written_at::timestamp) - ended.pass_ns / 1e6) > 1000 * ? order by begun.run_id",
+        [CLOCK_STEP_S],
     ).fetchall()
     for (run_id,) in found:
         yield sentence("notice_clock_step", run=run_id[:8])

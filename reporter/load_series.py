@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from .book import Book
-from .dossier import Row, number
+from .dossier import Figure, Row, number
 
 Unranked = Literal["failing", "cache_reuse"]
 """Why a configuration's speed is not ranked: requests that were lost, or prompts that the server had kept."""
@@ -41,10 +41,17 @@ def has_lost_too_many(book: Book, row: Row) -> bool:
     return (number(book.figure(row, "failed_percent")) or 0.0) > MOST_FAILED_PERCENT
 
 
+def reused(book: Book, row: Row) -> Figure | None:
+    """Return the share of prompt tokens found in the server's cache: by its answers, else by its counters."""
+    told = book.figure(row, "cached_percent")
+    if told is not None and told.value is not None:
+        return told
+    return book.figure(book.row("engine_counts", row.labels["configuration_key"]), "reuse_percent")
+
+
 def has_reused(book: Book, row: Row) -> bool:
     """True where a pass that was to be cold found its prompts in the server's cache."""
-    reused = number(book.figure(row, "cached_percent")) or 0.0
-    return row.labels["cache_state"] == "cold" and reused > MOST_REUSED_PERCENT
+    return row.labels["cache_state"] == "cold" and (number(reused(book, row)) or 0.0) > MOST_REUSED_PERCENT
 
 
 def unranked(book: Book, key: str) -> Unranked | None:

@@ -117,7 +117,7 @@ LOAD: dict[str, Wording] = {
         "every difference in speed of this campaign may be as wrong."
     ),
     "notice_clock_step": say(
-        "The wall clock was set while run {run} was under way. Durations are not touched: they come from a clock that "
-        "only goes forward."
+        "The wall clock was set, or the machine slept, while run {run} was under way. Durations are not touched: they "
+        "come from a clock that only goes forward."
     ),
 }

@@ -14,7 +14,7 @@ from .exchange import campaign_currency, rate_of
 from .feasibility import Requirement
 from .gate_tables import gate_figure, gate_key
 from .judgement import LOSS, more_documents
-from .load_series import judged_row
+from .load_series import judged_row, reused
 from .offer_figures import exchange_inputs
 from .offered import OfferBlocked
 from .packages import Package
@@ -281,7 +281,9 @@ def _unranked(book: Book, standing: Standing, stands: str) -> Sentence:
     assert row is not None
     if standing.blocked == "failing":
         return sentence("verdict_failing", stands=stands, failed=ref(row.cells["failed_percent"]))
-    return sentence("verdict_cache_reuse", stands=stands, cached=ref(row.cells["cached_percent"]))
+    figure = reused(book, row)
+    assert figure is not None
+    return sentence("verdict_cache_reuse", stands=stands, cached=ref(figure.figure_id))
 
 
 def _coverage(standing: Standing, stands: str) -> Sentence:

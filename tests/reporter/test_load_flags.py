@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,22 @@ def test_a13_reuse_in_a_cold_pass_is_flagged_and_kept_out_of_the_ranking(
     assert said.key == "verdict_cache_reuse"
 
 
+def test_a13_reuse_that_only_the_servers_counters_tell_keeps_out_of_the_ranking_too(
+    campaign_records: Kit, tmp_path: Path
+) -> None:
+    hits, queries = "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"
+    before, after = {hits: 0.0, queries: 0.0}, {hits: 2700.0, queries: 3000.0}
+    fast = LoadScript(
+        concurrency=4, first_token_ns=20 * MS, cached_share=None, scrapes={"before": before, "after": after}
+    )
+    found = ranked(campaign_records, tmp_path, {"reused": fast, "cold": LoadScript(concurrency=2)})
+    assert cells(found, "load_series", series_key("reused", 4))["cached_percent"] is None
+    assert "cache_reuse" in flags(found, series_key("reused", 4))
+    assert statuses(found) == {**statuses(found), "cold": "recommended", "reused": "excluded"}
+    said = next(r for r in found.tables["candidates"].rows if r.labels["label"] == "reused").sentences[0]
+    assert found.figures[said.parameters["cached"][1:]].value == pytest.approx(90.0)
+
+
 def test_a24_a_server_that_refuses_a_third_and_is_quick_with_the_rest_does_not_win(
     campaign_records: Kit, tmp_path: Path
 ) -> None:
@@ -334,10 +351,15 @@ def test_a29_a_wall_clock_that_was_set_is_said_and_no_duration_comes_from_it(
     served = write_served(campaign_records, tmp_path / "a" / "runs", servers=[ServerScript(loads=(PLAIN,))],
                           documents=8, critical=0)  # fmt: skip
 
+    middle = next(
+        line for line in map(msgspec.json.decode, served.files.path.read_bytes().splitlines())
+        if line["kind"] == "request" and line["pass_id"] == served.pass_ids["vllm/1/1"] and line["phase"] == "measure"
+    )["seq"]  # fmt: skip
+
     def edit(_: int, line: dict[str, Any]) -> dict[str, Any]:
-        if line["kind"] == "warning":
-            return line | {"warning_class": "WallClockStep"}
-        return line
+        """Set the clock back by ninety seconds in the middle of a pass."""
+        at = dt.datetime.fromisoformat(line["written_at"]) - dt.timedelta(seconds=90 * (line["seq"] >= middle))
+        return line | {"written_at": at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
 
     path = tmp_path / served.files.path.name
     lines = campaign_records.rechain(served.files.path.read_bytes().splitlines(), edit)
