@@ -181,3 +181,21 @@ def test_tries_that_another_one_follows_are_load_and_no_requests(loaded: Loaded,
     outcomes = ("completed_requests", "failed_requests", "empty_requests", "too_long_requests")
     assert [found[name] for name in outcomes] == [21, 1, 1, 1]
     assert found["failed_percent"] == pytest.approx(100 * 3 / 24)
+
+
+@pytest.mark.parametrize("key", [f"fp32~{CPU}~b1~c1~r1", f"vllm~{CPU}~b1~c4~r1"])
+def test_a35_the_time_per_further_token_holds_no_prefill_and_both_together_are_the_answer(
+    loaded: Loaded, key: str
+) -> None:
+    rows = loaded.store.con.execute(
+        "select ttft_ns, tpot_ns, e2e_ns, output_tokens from load_requests "
+        "where pass_key = ? and request_outcome = 'completed'",
+        [key],
+    ).fetchall()
+    assert len(rows) > 20
+    for first_ns, further_ns, whole_ns, tokens in rows:
+        assert first_ns + further_ns * (tokens - 1) == pytest.approx(whole_ns, rel=1e-6)
+    found = loaded.cells("load_latency", f"{key}~tpot_s~whole")
+    first = loaded.cells("load_latency", f"{key}~ttft_s~whole")
+    assert found["p95_s"] < 0.026, "a prefill of many times as long is in none of them"
+    assert first["p50_s"] > 3 * found["p95_s"]
