@@ -59,6 +59,7 @@ def test_cpu_per_stream_is_what_grows_beyond_the_run_of_few_streams_at_that_conc
     assert measured.cpu_s_per_1000(cell(16, cpu_s=9.0, finished=1016)) == pytest.approx(2.0)
     assert measured.cpu_s_per_1000(cell(64, cpu_s=9.0, finished=1016)) is None
     assert measured.cpu_s_per_1000(cell(16, cpu_s=9.0, finished=1016, exit_code=1)) is None
+    assert measured.cpu_s_per_1000(cell(16, cpu_s=6.9, finished=20)) is None
 
 
 def test_what_a_tool_took_before_its_first_stream_arrived_is_its_start() -> None:

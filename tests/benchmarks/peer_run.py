@@ -87,11 +87,15 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
         return next((few for few in self.few if few.concurrency == cell.concurrency and not few.exit_code), None)
 
     def cpu_s_per_1000(self, cell: CellResult) -> float | None:
-        """Return serving CPU seconds per 1,000 streams beyond those of the run of few; null where either failed."""
+        """Return serving CPU seconds per 1,000 streams beyond those of the run of few.
+
+        Null where either run failed, and where the difference drowned in what else the two runs differ by.
+        """
         few = self.fixed(cell)
         if few is None or cell.exit_code or cell.finished <= few.finished:
             return None
-        return (cell.serving_cpu_s - few.serving_cpu_s) * 1000 / (cell.finished - few.finished)
+        beyond_s = cell.serving_cpu_s - few.serving_cpu_s
+        return beyond_s * 1000 / (cell.finished - few.finished) if beyond_s > 0 else None
 
     def sustained_per_s(self, cell: CellResult) -> float:
         """Return the rate the tool can keep up: by the server's log, or by its CPU time where it puts work off."""
