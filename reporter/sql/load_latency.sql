@@ -14,7 +14,9 @@ with answered as (
     select
         pass_key,
         100 * count(*) filter (where request_outcome <> 'completed') / count(*) as failed_percent,
-        count(e2e_ns) filter (where is_steady) as steady_count
+        -- six is the fewest of which a median has an interval; where all were steady the whole run has no more of them
+        count(e2e_ns) filter (where is_steady) >= 6
+        or (count(e2e_ns) > 0 and count(e2e_ns) = count(e2e_ns) filter (where is_steady)) as is_steady_enough
     from load_requests
     group by pass_key
 ),
@@ -42,15 +44,14 @@ select
     passes.arrivals as loop,
     metric,
     measured_window,
-    -- six is the fewest of which a median has an interval
-    case when (measured_window = 'steady') = (answered.steady_count >= 6) then 'yes' else 'no' end as is_headline,
+    case when (measured_window = 'steady') = answered.is_steady_enough then 'yes' else 'no' end as is_headline,
     -- where every request was steady the whole run says the same again
     case
-        when measured_window = 'whole' and count(*) over same_requests > 1 and answered.steady_count >= 6 then 'no'
+        when measured_window = 'whole' and count(*) over same_requests > 1 and answered.is_steady_enough then 'no'
         else 'yes'
     end as is_shown,
     case
-        when measured_window = 'steady' or answered.steady_count >= 6 then ''
+        when measured_window = 'steady' or answered.is_steady_enough then ''
         when windows.steady_from_ns is null then 'never_steady'
         else 'too_few_steady'
     end as why,
