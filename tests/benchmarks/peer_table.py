@@ -74,7 +74,7 @@ def measured(options: argparse.Namespace, raw_path: Path) -> peer_run.Results:
         for results in bench.results(tools, loads, GROWING, QUICK_UNTIMED if options.quick else FULL_UNTIMED):
             keep(results, raw_path)
         if any(tool is OURS for tool in tools) and peer_render.is_missed(results):
-            results = msgspec.structs.replace(results, profile=bench.profile(OURS, streams=2048, concurrency=256))
+            results = msgspec.structs.replace(results, profile=bench.profile(OURS, streams=640, concurrency=16))
             keep(results, raw_path)
     return results
 
