@@ -31,7 +31,7 @@ _SCRAPE_S = 5.0
 
 
 class LoadRun:
-    """Runs one job once, in the running loop; `emit` gets each try when it is over, and each scrape, and must not block."""
+    """Runs one job once, in the running loop. `emit` gets each try when it is over, each scrape; it must not block."""
 
     def __init__(self, job: ClientJob, emit: Emit) -> None:
         self._job = job
