@@ -114,8 +114,8 @@ START = 'start = ["{base_dir}/bin/vllm", "serve", "{model}", "--port", "{port}"]
         ("rates = [0.5, 2.0]", "rates = [2.0, 2.0]", "rates", "each must be larger"),
         ('name = "transformers"', 'name = "openai"', "server", "the engine openai asks a server, and none is named"),
         (
-            "[[server]]",
-            '[engine.server]\nname = "x"\nurl = "http://127.0.0.1:1"\n\n[[server]]',
+            "\n[[server]]",
+            '\n[engine.server]\nname = "x"\nurl = "http://127.0.0.1:1"\n\n[[server]]',
             "server",
             "engine transformers runs in process",
         ),

@@ -209,3 +209,25 @@ def test_commented_objective_rental_sensitivity_and_override_of_the_campaign_are
     assert campaign.allocation.convention == "fixed"
     assert set(campaign.allocation.weights) == {candidate.id for candidate in campaign.candidates}
     assert len(campaign.rentals) == len(campaign.charges) == 1
+
+
+@pytest.mark.parametrize("kind", ["extraction", "answers"])
+def test_the_commented_server_and_loads_of_the_protocol_work_when_their_marks_are_taken_away(
+    tmp_path: Path, kind: str
+) -> None:
+    init_folder(tmp_path, kind=kind, device="d")
+    path = tmp_path / "protocol.toml"
+    head, rest = path.read_text(encoding="utf-8").split("through a server that each pass starts", 1)
+    skipped = ("# batches", "# reload_check")
+    lines = [
+        line[2:] if re.match(r"# (\[|[a-z_]+ = )", line) and not line.startswith(skipped) else line
+        for line in rest.splitlines()
+    ]
+    path.write_text(head + "\n".join(lines), encoding="utf-8")
+    assert check_protocol(path, with_tokenizer=False) == []
+    protocol = load_protocol(path).protocol
+    served = protocol.engine_of(protocol.variants[-1]).server
+    assert served is not None
+    assert (served.name, served.kind) == ("vllm", "vllm")
+    assert protocol.plan.concurrencies == [4, 16]
+    assert protocol.plan.rates == [2.0]
