@@ -151,9 +151,12 @@ class Generation(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stop_after: list[StopText] = []
     """An answer ends after the first of these texts, which stays in it; the end token and the limit hold as well."""
 
-    def context_limit(self, own_tokens: int | None) -> int | None:
-        """Return the context that holds: the lower of the model's own and the protocol's; null without either."""
-        known = (own_tokens, self.context_limit_tokens)
+    def context_limit(self, *known_tokens: int | None) -> int | None:
+        """Return the context that holds: the lowest of the model's own, a server's and the protocol's, of those known.
+
+        Null where none is.
+        """
+        known = (*known_tokens, self.context_limit_tokens)
         return min((limit for limit in known if limit is not None), default=None)
 
 

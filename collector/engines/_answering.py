@@ -16,6 +16,7 @@ from collector.contract.records.base import FailureCause, Phase
 from collector.worker_faults import cause_of
 
 from ._batching import PadToken, batches_by_length
+from ._context import refused
 from ._decode import Decoded, GreedyDecoder
 from ._prompting import TemplateEncoder, up_to_stop
 from .base import Answer, EncodedPrompt, EngineSetup
@@ -50,18 +51,18 @@ class Answering:
         """
         fitting: list[EncodedPrompt] = []
         for prompt in prompts:
-            refused = self.refused(prompt)
-            if refused is not None:
-                yield refused
+            too_long = self.refused(prompt)
+            if too_long is not None:
+                yield too_long
             else:
                 fitting.append(prompt)
         for number, rows in enumerate(batches_by_length(fitting, size)):
             yield from self._together(rows, number, pad)
 
     def _alone(self, prompt: EncodedPrompt) -> Answer:
-        refused = self.refused(prompt)
-        if refused is not None:
-            return refused
+        too_long = self.refused(prompt)
+        if too_long is not None:
+            return too_long
         intended_ns = self._clock.monotonic_ns()
         try:
             decoded = self._decoder.decode(
@@ -99,14 +100,7 @@ class Answering:
         """Return the answer of a prompt that does not fit the context, null for one that does."""
         generation = self._setup.generation
         limit = generation.context_limit(self._encoder.context_limit_tokens())
-        if limit is None or len(prompt.token_ids) + generation.max_new_tokens <= limit:
-            return None
-        return Answer(
-            prompt=prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="token_ids",
-            finish_reason="not_started", request_outcome="too_long", failure_cause="too_long",
-            failure_message=f"{len(prompt.token_ids)} prompt tokens + {generation.max_new_tokens} output tokens "
-            f"exceed the context of {limit} tokens",
-        )  # fmt: skip
+        return refused(prompt, generation, limit, intended_ns=self._clock.monotonic_ns())
 
     def failed(
         self, prompt: EncodedPrompt, intended_ns: int, fault: Exception, *, row: int, number: int, padding: int | None

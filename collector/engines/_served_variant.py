@@ -9,6 +9,7 @@ from collector.contract.records.base import MissingReason, ObservedAt
 from collector.missing import explained
 
 from ._artefact import Artefact, artefact_files, file_digests, local_folder, origin_words, user_cache_dir
+from ._context import claimed_context_tokens
 from ._exchange import has_unknown_stops
 from ._prompting import TemplateEncoder
 from ._session import Session
@@ -75,8 +76,7 @@ def _deviations(setup: EngineSetup, session: Session) -> list[str]:
             f"stop texts: a server of kind {session.choice.kind} may cut the text off that ended an answer, and does "
             "not say which it was"
         )
-    context = session.claim.claims.get("context_tokens", "")
-    limit = setup.generation.context_limit_tokens
-    if limit is not None and context.isdecimal() and int(context) < limit:
+    context, limit = claimed_context_tokens(session.claim.claims), setup.generation.context_limit_tokens
+    if limit is not None and context is not None and context < limit:
         found.append(f"context: the protocol allows {limit} tokens, the server claims {context}")
     return found

@@ -28,6 +28,7 @@ from collector.contract.records.passes import ScrapeMoment
 from collector.scrapes import scrape_record
 
 from ._cold import ColdRequests, with_nonce
+from ._context import claimed_context_tokens, refused
 from ._exchange import ReadingRules, SentPrompt, answer_of
 from ._prompt_counts import PromptCounts, by_count
 from ._prompting import TemplateEncoder, messages_of
@@ -129,12 +130,12 @@ class Serving:
             )  # fmt: skip
 
     def _round(self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load) -> Iterator[Answer]:
-        fitting: list[EncodedPrompt] = []
-        for prompt in prompts:
-            if (refused := self._too_long(prompt)) is not None:
-                yield refused
+        fitting: list[Prepared] = []
+        for one in map(self._prepared, prompts):
+            if (too_long := self._too_long(one)) is not None:
+                yield too_long
             else:
-                fitting.append(prompt)
+                fitting.append(one)
         again: list[EncodedPrompt] = []
         counts = PromptCounts()
         for answer in self._job(fitting, phase, load):
@@ -147,7 +148,7 @@ class Serving:
             yield answer
         if again:
             self._writer.has_usage = False
-            for answer in self._job(again, phase, load):
+            for answer in self._job([self._prepared(prompt) for prompt in again], phase, load):
                 counts.take(answer)
                 yield answer
         counts.warn(self._session, self._encoder)
@@ -159,10 +160,9 @@ class Serving:
             return False
         return answer.request_outcome == "failed"
 
-    def _job(self, prompts: Sequence[EncodedPrompt], phase: Phase, load: Load) -> Iterator[Answer]:
-        if not prompts:
+    def _job(self, prepared: Sequence[Prepared], phase: Phase, load: Load) -> Iterator[Answer]:
+        if not prepared:
             return
-        prepared = [self._prepared(prompt) for prompt in prompts]
         job = ClientJob(
             target=self._session.target,
             sendings=[Sending(number=n, path=one.path, body=one.body) for n, one in enumerate(prepared)],
@@ -223,17 +223,14 @@ class Serving:
         evidence = by_count(answer.wire.prompt_tokens, len(one.prompt.token_ids) + one.sent.nonce_tokens)
         return msgspec.structs.replace(answer, wire=msgspec.structs.replace(answer.wire, prompt_evidence=evidence))
 
-    def _too_long(self, prompt: EncodedPrompt) -> Answer | None:
+    def _too_long(self, one: Prepared) -> Answer | None:
         generation = self._setup.generation
-        limit = generation.context_limit(self._encoder.context_limit_tokens())
-        if limit is None or len(prompt.token_ids) + generation.max_new_tokens <= limit:
-            return None
-        return Answer(
-            prompt=prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="none",
-            finish_reason="not_started", request_outcome="too_long", failure_cause="too_long",
-            wire=Wire(),
-            failure_message=f"{len(prompt.token_ids)} prompt tokens + {generation.max_new_tokens} output tokens "
-            f"exceed the context of {limit} tokens",
+        claimed = claimed_context_tokens(self._session.claim.claims)
+        limit = generation.context_limit(self._encoder.context_limit_tokens(), claimed)
+        ids = one.prompt.token_ids if one.sent.server_ids is None else one.sent.server_ids
+        return refused(
+            one.prompt, generation, limit, tokens=len(ids) + (one.sent.nonce_tokens or 0), source="none", wire=Wire(),
+            intended_ns=self._clock.monotonic_ns(),
         )  # fmt: skip
 
     def _unsent(self, one: Prepared) -> Answer:

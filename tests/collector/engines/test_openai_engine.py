@@ -494,6 +494,41 @@ def test_a_prompt_that_does_not_fit_is_not_sent(engines: Any) -> None:
     }  # fmt: skip
 
 
+def models_page(context_tokens: int) -> dict[str, Any]:
+    return {"/v1/models": plain(200, {"data": [{"id": "stub", "max_model_len": context_tokens}]})}
+
+
+def test_the_context_that_a_server_claims_bounds_what_is_sent_to_it(engines: Any) -> None:
+    size = 10  # the tokens of start, user and assistant, and one for each byte of "Bill 0\n"
+    prompts = [Prompt(document_id=name, system="", user=name) for name in ("Bill 0", "Bill 10")]
+    with StubServer(pages=models_page(size + 8)) as stub:
+        answers = asked(engines(stub), prompts=prompts)
+        assert [post.json["messages"][-1]["content"] for post in stub.posts] == ["Bill 0"]
+    [refused] = [answer for answer in answers if answer.request_outcome == "too_long"]
+    assert refused.failure_message == (
+        f"{size + 1} prompt tokens + 8 output tokens exceed the context of {size + 8} tokens"
+    )
+
+
+def test_a_nonce_and_the_server_s_own_tokens_count_in_what_must_fit(engines: Any, tokenizer: Any) -> None:
+    own = [Prompt(document_id="d0", system="", user="Bill 0")]
+    with StubServer(counted(tokenizer)) as stub:
+        [plainly] = asked(engines(stub), prompts=own)
+        [nonced] = asked(engines(stub, cold_by="nonce"), prompts=own)
+    assert plainly.wire is not None
+    assert nonced.wire is not None
+    assert nonced.wire.nonce_tokens
+    fits = len(plainly.prompt.token_ids) + 8
+    pages = models_page(fits + nonced.wire.nonce_tokens - 1)
+    with StubServer(counted(tokenizer), pages=pages) as stub:
+        assert [each.request_outcome for each in asked(engines(stub), prompts=own)] == ["completed"]
+        assert [each.request_outcome for each in asked(engines(stub, cold_by="nonce"), prompts=own)] == ["too_long"]
+    pages = models_page(fits) | {"/tokenize": tokenize_page(tokenizer, more=[7])}
+    with StubServer(counted(tokenizer), pages=pages) as stub:
+        assert [each.request_outcome for each in asked(engines(stub), prompts=own)] == ["too_long"]
+        assert stub.posts == []
+
+
 def test_batches_are_the_server_s_own_business(engines: Any) -> None:
     with StubServer() as stub:
         engine = engines(stub)
