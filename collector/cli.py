@@ -40,7 +40,8 @@ def main() -> None:
 _allow_commands = click.option(
     "--allow-commands",
     is_flag=True,
-    help="Let what the protocol names run: its scorer (a command or a Python function), commands that start servers.",
+    help="Run the commands that the protocol names: those that start its servers, and its scorer (a command or a "
+    "Python function). Read them first.",
 )
 
 
@@ -152,7 +153,9 @@ def check(protocol: Path, no_tokens: bool) -> None:
     """Refuse everything about PROTOCOL that can be refused before money is spent.
 
     Each finding names file, line and next step. A notice is refused by nothing: a value that looks mistyped, or one of
-    the campaign beside PROTOCOL that is still to be written. Exit code 0: nothing found but notices, 1: findings.
+    the campaign beside PROTOCOL that is still to be written. Where nothing is found, it says what will be measured:
+    documents, the longest prompt, which server answers for which variant, at which loads. No server is started or
+    asked. Exit code 0: nothing found but notices, 1: findings.
 
     Example: collector check trial/protocol.toml
     """
@@ -194,7 +197,8 @@ def check(protocol: Path, no_tokens: bool) -> None:
 def freeze(protocol: Path, campaign: Path | None, no_tokens: bool) -> None:
     """Check PROTOCOL and write its lock and salt beside it; a run accepts nothing that drifted from the lock.
 
-    Freezing again is safe: the salt stays, and the ids change only with the content.
+    Prints protocol_id (what is asked and how it is judged), plan_id (of what, in which order) and the digest of the
+    campaign's objective. Freezing again is safe: the salt stays, and the ids change only with the content.
 
     Example: collector freeze trial/protocol.toml
     """
@@ -252,8 +256,8 @@ def plan(
 ) -> None:
     """Say what `collector run` will do with a frozen PROTOCOL and in which order, and what it will take.
 
-    Hours, rental money, disk and whether the deadline holds come from measured passes, carried over to all documents.
-    Exit code 5: a variant failed in the pilot.
+    Each concurrency and each rate of a server is a pass of its own. Hours, rental money, disk and whether the deadline
+    holds come from measured passes, carried over to all documents. Exit code 5: a variant failed in the pilot.
 
     Example: collector plan trial/protocol.toml --pilot 5
     """
@@ -328,7 +332,8 @@ def _acknowledge_to(path: Path | None) -> Callable[[int], None] | None:
         ["reference", "weights", "compute", "cache", "batch", "concurrency", "rate", "engine", "several"]
     ),
     multiple=True,
-    help="Run only the passes in which this factor grows; repeatable. The file stays open.",
+    help="Run only the passes in which this factor grows, such as concurrency (requests at a time) or rate (arrivals "
+    "per second); repeatable. The file stays open.",
 )
 @click.option("--resume", is_flag=True, help="Continue the newest open run of this plan in --out.")
 @click.option(
@@ -363,9 +368,10 @@ def run(
     """Measure every pass of a frozen PROTOCOL on this machine and append the records to a file in --out.
 
     What is most useful runs first: the reference, its repeat, each variant once, then repetitions, batches,
-    concurrencies and rates, and at the end each variant is loaded again and asked again. Ctrl-C, a lost terminal and
-    --stop-after leave the file open; --resume continues it. Exit code 5: a pass or a reload failed, its failure is
-    recorded; 130: stopped by a signal.
+    concurrencies and rates, and at the end each variant is loaded again and asked again. A server that the protocol
+    starts is started and stopped by each pass. Ctrl-C, a lost terminal and --stop-after leave the file open; --resume
+    continues it, and measures again what a lost server left. Prints the file, and how each pass ended. Exit code 5: a
+    pass or a reload failed, its failure is recorded; 130: stopped by a signal.
 
     Example: collector run trial/protocol.toml --out runs/ --stop-after 2h
     """
