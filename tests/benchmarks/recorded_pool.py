@@ -30,7 +30,8 @@ class Pool(NamedTuple):
     """A recorded run, sorted.
 
     answers: batch size -> document -> its completed requests of the measure phase. scores: outcome -> judgements.
-    line_bytes: kind -> length of each of its lines, newline included.
+    line_bytes: kind -> length of each of its lines as they are written today, newline included: a field that the
+    contract got after the recording stands in it with its default.
     """
 
     lock: p.Lock
@@ -52,7 +53,7 @@ def read_pool(paths: Sequence[Path]) -> Pool:
             if line.record is None:
                 raise ValueError(f"{path}:{line.line_number} is no record: {line.problems}")
             found[type(line.record)].append(line.record)
-            line_bytes[str(type(line.record).__struct_config__.tag)].append(len(line.raw) + 1)
+            line_bytes[str(type(line.record).__struct_config__.tag)].append(len(r.encode_record(line.record)) + 1)
 
     def of(kind: type[r.Record]) -> list:  # type: ignore[type-arg]
         return found[kind]
