@@ -15,6 +15,9 @@ from click.testing import CliRunner
 
 import collector.cli
 import reporter.cli
+from collector.contract.server_kinds import KINDS
+from collector.init import init_folder
+from collector.protocol_check import check_protocol, load_protocol
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -27,6 +30,12 @@ def commands() -> list[str]:
     """Return the lines of the fenced sh blocks, in order."""
     blocks = re.findall(r"^```sh\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     return [line for block in blocks for line in block.splitlines() if line.strip()]
+
+
+def tables_of(section: str) -> list[str]:
+    """Return the fenced toml blocks of a section, in order."""
+    text = README.split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^```toml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
 def is_slow(line: str) -> bool:
@@ -76,6 +85,33 @@ def test_files_that_the_readme_links_or_names_exist() -> None:
     assert named
     missing = [name for name in (*linked, *named) if not (ROOT / name).exists()]
     assert not missing
+
+
+def test_the_servers_and_the_block_pool_of_the_readme_are_refused_nothing(tmp_path: Path) -> None:
+    init_folder(tmp_path, is_small=True, device="d")
+    path = tmp_path / "protocol.toml"
+    starter = path.read_text(encoding="utf-8")
+    served, pool = tables_of("Through a server")
+    text = starter.replace("[plan]\n", served)
+    path.write_text(text.replace("[[variant]]", f"{pool}\n[[variant]]", 1), encoding="utf-8")
+    assert check_protocol(path, with_tokenizer=False) == []
+    protocol = load_protocol(path).protocol
+    assert [server.name for server in protocol.servers] == [one.server for one in protocol.variants if one.server]
+    assert protocol.engine.continuous is not None
+
+
+def test_every_kind_of_server_has_its_line_and_each_start_command_is_refused_nothing(tmp_path: Path) -> None:
+    _, *lines = re.findall(r"^\| `(\w+)` \| (.*) \|$", README, re.MULTILINE)
+    assert {kind for kind, _ in lines} == set(KINDS)
+    starts = {kind: found[1] for kind, said in lines if (found := re.match(r"`(\[.*?\])`", said))}
+    assert set(starts) == set(KINDS) - {"vllm", "other"}
+    init_folder(tmp_path, is_small=True, device="d")
+    path = tmp_path / "protocol.toml"
+    starter = path.read_text(encoding="utf-8")
+    for kind, start in starts.items():
+        added = f'[[server]]\nname = "s"\nkind = "{kind}"\nstart = {start}\n[[variant]]\nname = "s"\nserver = "s"\n'
+        path.write_text(starter.replace("[plan]\n", f"{added}[plan]\n"), encoding="utf-8")
+        assert check_protocol(path, with_tokenizer=False) == [], kind
 
 
 def test_the_first_screen_says_what_it_is_shows_one_picture_and_two_commands() -> None:
