@@ -21,6 +21,7 @@ from collector.journal import Journal
 from collector.judgement import Judging, built_in_verdict, score_record
 from collector.missing import explained
 from collector.scorers import Asked
+from collector.server_address import ports_here
 from collector.worker_faults import cause_of_exit
 from collector.worker_notes import NoteTaker, storable
 from collector.workers import Worker, WorkerBabble, WorkerFactory, WorkerSilent, WorkerStopped
@@ -91,6 +92,8 @@ class Attempt:
         self._job = job
         self._around = around
         self._limits = job.setup.limits
+        server = job.setup.engine.server
+        self._server_ports = ports_here([server] if server else [])
         self._notes = NoteTaker()
         self._phase: Phase = "load"
         self._phase_ns: dict[str, int] = {}
@@ -170,7 +173,7 @@ class Attempt:
             case PhaseBegan(phase=phase):
                 self._phase = phase
                 self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(_limit_s(self._limits, phase))
-                self._around.monitor.begin(phase, worker.pid)
+                self._around.monitor.begin(phase, worker.pid, self._server_ports)
                 self._around.watcher.phase(phase)
             case PhaseEnded(phase=phase, duration_ns=duration_ns):
                 self._phase_ns[phase] = duration_ns

@@ -25,6 +25,8 @@ from collector.machine import Machine, ThisMachine
 from collector.memory import meter_for
 from collector.prompt_fit import check_setup
 from collector.protocol_file import LoadedProtocol, load_protocol
+from collector.server_address import ports_here
+from collector.server_rules import used_servers
 from collector.variant_rules import package_findings
 
 PDF_LIBRARIES = {
@@ -93,7 +95,7 @@ def examine_machine(folder: Path, *, protocol: Path | None = None, machine: Mach
     names = list(dict.fromkeys([first, *_cards(), "cpu"]))
     detected = [machine.detect(name, threads=None) for name in names]
     devices = [device for each in detected for device in each.devices]
-    around = machine.look_around(devices)
+    around = machine.look_around(devices, ports_here(used_servers(loaded.protocol)) if loaded is not None else ())
     place = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.is_dir())
     return DoctorReport(
         extras=extras(),

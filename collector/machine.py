@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from collector import contention, environment, nvidia
@@ -18,8 +19,8 @@ class Machine(Protocol):
         """Return environment and devices of a run on this device."""
         ...
 
-    def look_around(self, devices: list[Device]) -> BusyReport:
-        """Return who else is busy here now."""
+    def look_around(self, devices: list[Device], server_ports: Sequence[int] = ()) -> BusyReport:
+        """Return who else is busy here now. server_ports: of servers to be asked that run here already."""
         ...
 
     def monitor(self, devices: list[Device], clock: Clock) -> Monitor:
@@ -38,8 +39,8 @@ class ThisMachine:
             self._nvml = nvidia.Nvml()
         return environment.detect(device, threads=threads, nvml=self._nvml)
 
-    def look_around(self, devices: list[Device]) -> BusyReport:
-        return contention.look_around(devices, self._nvml)
+    def look_around(self, devices: list[Device], server_ports: Sequence[int] = ()) -> BusyReport:
+        return contention.look_around(devices, self._nvml, server_ports=server_ports)
 
     def monitor(self, devices: list[Device], clock: Clock) -> Monitor:
         return DeviceMonitor(devices, clock, self._nvml)

@@ -47,7 +47,8 @@ from collector.reload_check import Judged, Reload, due_reloads, expected_reloads
 from collector.resume import Progress
 from collector.run_description import change_of_rental, describe, header, left_out, pass_begin, warn_of_others
 from collector.run_files import newest_sealed, resumable
-from collector.server_rules import require_startable
+from collector.server_address import ports_here
+from collector.server_rules import require_startable, used_servers
 from collector.workers import WorkerFactory
 
 _LOST = "a server was lost"
@@ -173,9 +174,8 @@ class Run:
                 journal, progress, self._frozen, detected, engines.values(), stage=self._options.stage,
                 decisions=[*left_out(self._lock, self._options.only, self._options.only_series), *opening],
             )  # fmt: skip
-            warn_of_others(
-                journal, self._machine.look_around(detected.devices), self._watcher, salt=self._frozen.salt
-            )  # fmt: skip
+            around = self._machine.look_around(detected.devices, ports_here(used_servers(self._lock.plan)))
+            warn_of_others(journal, around, self._watcher, salt=self._frozen.salt)
             return self._all(journal, progress, passes, detected)
 
     def _check(self) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from collector.contract.errors import DossierError
+from collector.contract.protocol import ServerChoice
 
 HOST = "127.0.0.1"
 """Where started servers listen, and nowhere else."""
@@ -77,6 +78,12 @@ def is_loopback(host: str) -> bool:
     except OSError:
         return False
     return all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found)
+
+
+def ports_here(servers: Iterable[ServerChoice]) -> list[int]:
+    """Return where servers with `url` listen on this machine's loopback: they run here, and nobody started them."""
+    addresses = [address_of(server.url) for server in servers if server.url is not None]
+    return [address.port for address in addresses if is_loopback(address.host)]
 
 
 def free_port() -> int:

@@ -101,7 +101,7 @@ class SilentWatcher:
 class QuietMachine(ThisMachine):
     """This machine, taken to be idle: the tests of contention look for real."""
 
-    def look_around(self, devices: list[Device]) -> BusyReport:
+    def look_around(self, devices: list[Device], server_ports: Sequence[int] = ()) -> BusyReport:
         return BusyReport(False, "", [])
 
 
@@ -118,7 +118,7 @@ class FixedMachine:
             [Device(environment_id="e" * 16, device_id=device, device_kind="cpu", device_name="Test CPU (1 core)")],
         )
 
-    def look_around(self, devices: list[Device]) -> BusyReport:
+    def look_around(self, devices: list[Device], server_ports: Sequence[int] = ()) -> BusyReport:
         return BusyReport(False, "", [])
 
     def monitor(self, devices: list[Device], clock: Clock) -> FixedMonitor:
@@ -129,7 +129,7 @@ class FixedMonitor:
     def __init__(self) -> None:
         self._phase: Phase | None = None
 
-    def begin(self, phase: Phase, worker_pid: int | None) -> None:
+    def begin(self, phase: Phase, worker_pid: int | None, server_ports: Sequence[int] = ()) -> None:
         self._phase = phase
 
     def end(self, pass_id: str) -> list[Telemetry]:

@@ -149,7 +149,7 @@ def test_a_hub_model_that_is_not_in_the_cache_is_told_and_not_downloaded(
 
 
 def test_a_busy_machine_is_told_with_its_culprits(fixed_machine: Any, tmp_path: Path) -> None:
-    fixed_machine.look_around = lambda devices: BusyReport(True, "others use 90%", ["make (process 7)"])
+    fixed_machine.look_around = lambda devices, ports: BusyReport(True, "others use 90%", ["make (process 7)"])
     lines = list(report_lines(examine_machine(tmp_path, machine=fixed_machine)))
     assert "  busy: others use 90%" in lines
     assert "    stop before measuring: make (process 7)" in lines

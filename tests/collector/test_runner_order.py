@@ -213,7 +213,7 @@ def test_a_busy_machine_is_told_to_the_user_and_recorded_without_names(
     records_of: Callable[[Path], list[Record]],
     texts_of: Callable[[Path], dict[str, str]],
 ) -> None:
-    fixed_machine.look_around = lambda devices: BusyReport(True, "others use 80%", ["miner (process 7)"])
+    fixed_machine.look_around = lambda devices, ports: BusyReport(True, "others use 80%", ["miner (process 7)"])
     trial = make_trial(SCRIPT, documents=2)
     path = in_process(trial).path
     assert trial.watcher.notices == ["this machine is busy: others use 80%. Stop before measuring: miner (process 7)."]
