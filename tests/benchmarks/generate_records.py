@@ -298,7 +298,9 @@ class PassWriter:
             pass_id=self.pass_id, variant_name=self.kind.name, purpose=purpose, factor=factor,
             series="batch" if factor == "batch" else "weights", expected_document_count=len(order),
             document_order=[self.documents.locked[i].document_id for i in order], began_at=self.run.clock.utc(),
-            missing={"rate_per_s": "not_applicable", "context_tokens": "not_applicable"}, **self.key,
+            missing=dict.fromkeys(
+                ("rate_per_s", "context_tokens", "arrival_seed", "cache_state"), "not_applicable"
+            ), **self.key,
         ))  # fmt: skip
 
     def _side_records(self) -> None:
