@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from collector.client.framing import FrameReader, frame
+from collector.client.framing import STOP, FrameReader, frame
 from collector.client.generator import LoadRun
 from collector.client.messages import ClientDone, ClientFault, ClientJob, ClientMessage, encode_message
 
@@ -29,10 +29,14 @@ class Inbox(asyncio.Protocol):
         self._frames = FrameReader()
         self.jobs: asyncio.Queue[bytes] = asyncio.Queue()
         self.goodbye = asyncio.Event()
+        self.under_way: LoadRun | None = None
 
     def data_received(self, data: bytes) -> None:
         for message in self._frames.feed(data):
-            if message:
+            if message == STOP:
+                if self.under_way is not None:  # else the job is over, and the stop came too late for it
+                    self.under_way.stop()
+            elif message:
                 self.jobs.put_nowait(message)
             else:
                 self.goodbye.set()
@@ -88,7 +92,9 @@ async def _work(inbox: Inbox, outbox: Outbox) -> None:
         message = await inbox.jobs.get()
         try:
             outbox.backlog_max_bytes = 0
-            window = await LoadRun(decoder.decode(message), outbox.put).run()
+            inbox.under_way = LoadRun(decoder.decode(message), outbox.put)
+            window = await inbox.under_way.run()
+            inbox.under_way = None
         except Exception as error:
             outbox.put(ClientFault(message="; ".join(_words(error))))
             return

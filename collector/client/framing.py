@@ -7,6 +7,8 @@ import struct
 _LENGTH = struct.Struct(">I")
 LENGTH_BYTES = _LENGTH.size
 GOODBYE = _LENGTH.pack(0)
+STOP = b"\xc0"
+"""The message that no job is: msgpack's nil. The job under way begins no further request."""
 
 
 def frame(message: bytes) -> bytes:

@@ -42,6 +42,14 @@ class LoadRun:
         self._measured = SelfMeasurement()
         self._requester = Requester(job, self._pool, self._measured, emit)
         self._begin_ns = 0
+        self._is_stopped = False
+        self._arrivals: Arrivals | None = None
+
+    def stop(self) -> None:
+        """Begin no further request; those under way end as they do, their tries included."""
+        self._is_stopped = True
+        if self._arrivals is not None:
+            self._arrivals.stop()
 
     async def run(self) -> ClientWindow:
         """Send every request, and return what the generator measured of itself."""
@@ -86,13 +94,14 @@ class LoadRun:
 
     async def _slot(self, sendings: Iterator[Sending]) -> None:
         free_ns = self._begin_ns
-        for sending in sendings:
+        while not self._is_stopped and (sending := next(sendings, None)) is not None:
             free_ns = await self._requester.request(sending, Due(free_ns))
 
     async def _open_loop(self, group: asyncio.TaskGroup) -> None:
-        if not self._job.sendings:
+        if not self._job.sendings or self._is_stopped:
             return
         arrivals = Arrivals(self._job, self._begin_ns, self._requester, self._measured, group)
+        self._arrivals = arrivals
         try:
             await arrivals.all_ended.wait()
         finally:
@@ -149,6 +158,12 @@ class Arrivals:
 
     def close(self) -> None:
         self._alarm.close()
+
+    def stop(self) -> None:
+        self._ahead.clear()
+        self._held_back.clear()
+        if not self._under_way:
+            self.all_ended.set()
 
     def _arrive(self) -> None:
         while self._ahead and self._ahead[0][0] <= time.perf_counter_ns():

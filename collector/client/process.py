@@ -6,11 +6,12 @@ Start it before a server: it is also what ends that server's process group when 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 
 import msgspec
 
-from collector.client.framing import GOODBYE, LENGTH_BYTES, frame, length_of
+from collector.client.framing import GOODBYE, LENGTH_BYTES, STOP, frame, length_of
 from collector.client.messages import ClientDone, ClientFault, ClientJob, ClientMessage, decode_message
 from collector.contract.errors import MissingDependency
 from collector.processes import PipedProcess
@@ -62,6 +63,11 @@ class LoadGenerator:
                 yield message
                 return
             yield message
+
+    def stop(self) -> None:
+        """Have the job under way begin no further request; those under way end as they do, and ClientDone follows."""
+        with suppress(BrokenPipeError):  # a dead generator is told of where its messages are read
+            self._process.write(frame(STOP))
 
     def close(self) -> None:
         """End the generator, also in the middle of a job; what it has not told by then is lost."""

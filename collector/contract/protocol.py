@@ -242,6 +242,9 @@ class ServerChoice(_Table, frozen=True, kw_only=True, forbid_unknown_fields=True
     """How often a request that brought no content is sent again after a lost connection, 429, 502, 503 or 504."""
     retry_wait_s: Annotated[float, Meta(ge=0)] = 1.0
     """Before the first such try, doubled for each further one; a Retry-After of the server is honoured."""
+    stop_after_failures: Annotated[int, Meta(ge=1)] | None = None
+    """A pass ends after so many requests in a row that failed, whatever each had: the rest would only cost. Where not
+    given, all are tried, unless the server refuses the key or is gone."""
     cache_state: Literal["cold", "warm"] = "cold"
     """cold: no request may find its prompt in the server's cache; warm: what is found there is part of the trial."""
     cold_by: ColdBy = "auto"

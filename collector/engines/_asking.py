@@ -19,6 +19,8 @@ class Asker:
         self._address = address
         self._headers = dict(headers)
         self._timeout_s = timeout_s
+        self.last_status: int | None = None
+        """Of the last answer, null where none came."""
 
     def get(self, path: str) -> Any:
         """Return the JSON of a GET, null where the answer is no JSON with status 200 or does not come."""
@@ -37,11 +39,13 @@ class Asker:
     def _asked(self, method: str, path: str, body: bytes | None) -> bytes | None:
         kind = http.client.HTTPSConnection if self._address.scheme == "https" else http.client.HTTPConnection
         connection = kind(self._address.host, self._address.port, timeout=self._timeout_s)
+        self.last_status = None
         headers = {**self._headers, "Content-Type": "application/json", "Connection": "close"}
         try:
             connection.request(method, self._address.path + path, body=body, headers=headers)
             answer = connection.getresponse()
             text = answer.read()
+            self.last_status = answer.status
             return text if answer.status == http.client.OK else None
         except (OSError, http.client.HTTPException):
             return None

@@ -69,6 +69,7 @@ class Serving:
         self._prompts: dict[str, Prompt] = {}
         self._server_ids: dict[str, list[int] | None] = {}
         self._records: list[AnyRecord] = []
+        self._watch = ServerWatch(session)
         self._has_answered = False
         choice, limits = session.choice, setup.limits
         self._limits = Limits(
@@ -170,25 +171,29 @@ class Serving:
             scrape_path=self._metrics_path() if phase == "measure" else None,
             scrape_every_s=self._session.choice.scrape_every_s,
         )  # fmt: skip
-        watch = ServerWatch(self._session)
-        due = dict(enumerate(prepared))
+        due, is_over = dict(enumerate(prepared)), False
         self._scrape("before", phase)
         for message in self._generator.run(job):
             if isinstance(message, Exchange):
                 if message.is_final:
                     due.pop(message.number, None)
-                yield self._answer(message, prepared[message.number])
-                if watch.is_gone(message):
+                answer = self._answer(message, prepared[message.number])
+                is_asked_again = self._refuses_usage(answer)  # no failure of the server's
+                yield answer
+                if self._watch.is_gone(message):
                     break
+                if not is_asked_again and self._watch.is_enough(answer):
+                    self._generator.stop()  # what it sent by now still comes, each as it ended
             elif isinstance(message, ScrapeText):
                 self._keep_scrape("during", message.stamp_ns, message.text)
             elif isinstance(message, ClientDone):
                 self._records.append(msgspec.structs.replace(message.window, phase=phase))
-        if due:  # nobody is there: what is left would fail one by one, each in its own time
+                is_over = True
+        if due and not is_over:  # nobody is there: what is left would fail one by one, each in its own time
             self._generator.close()
-            for one in due.values():
-                yield self._unsent(one)
-        watch.require_there()
+        for one in due.values():
+            yield self._unsent(one)
+        self._watch.require_there()
         self._scrape("after", phase)
 
     def _prepared(self, prompt: EncodedPrompt) -> Prepared:
@@ -218,6 +223,9 @@ class Serving:
 
     def _answer(self, exchange: Exchange, one: Prepared) -> Answer:
         answer = answer_of(exchange, one.prompt, self._rules, one.sent)
+        if answer.failure_message is not None:
+            words = self._session.without_secrets(answer.failure_message)
+            answer = msgspec.structs.replace(answer, failure_message=words)
         if answer.wire is None or one.sent.evidence is not None or one.sent.nonce_tokens is None:
             return answer
         evidence = by_count(answer.wire.prompt_tokens, len(one.prompt.token_ids) + one.sent.nonce_tokens)
@@ -234,10 +242,11 @@ class Serving:
         )  # fmt: skip
 
     def _unsent(self, one: Prepared) -> Answer:
+        cause, words = self._watch.unsent()
         return Answer(
             prompt=one.prompt, intended_ns=self._clock.monotonic_ns(), token_count_source="none",
-            finish_reason="not_started", request_outcome="failed", failure_cause="connection",
-            failure_message="not sent: the server was gone", wire=Wire(),
+            finish_reason="not_started", request_outcome="failed", failure_cause=cause,
+            failure_message=words, wire=Wire(),
         )  # fmt: skip
 
     def _metrics_path(self) -> str | None:

@@ -16,6 +16,10 @@ from collector.server_process import RunningServer, server_at, start_server, wai
 from ._artefact import Artefact
 from ._asking import Asker
 from .base import EngineSetup
+from .faults import EngineStart
+
+KEY_REFUSED = (401, 403)
+"""A server's statuses that say: not you."""
 
 
 class Session(NamedTuple):
@@ -29,6 +33,14 @@ class Session(NamedTuple):
     model: str
     claim: ServerClaim
     metrics_path: str | None
+    secrets: dict[str, str]
+    """Environment variable -> its value: what no record may hold."""
+
+    def without_secrets(self, text: str) -> str:
+        """Return a server's words with the name of the variable where they repeat its value."""
+        for variable, value in self.secrets.items():
+            text = text.replace(value, f"[{variable}]")
+        return text
 
 
 def request_headers(choice: ServerChoice) -> dict[str, str]:
@@ -42,6 +54,20 @@ def request_headers(choice: ServerChoice) -> dict[str, str]:
     if choice.key_env is not None:
         headers["Authorization"] = f"Bearer {_from_environment(choice, choice.key_env)}"
     return headers
+
+
+def secrets_of(choice: ServerChoice) -> dict[str, str]:
+    """Return each variable that holds a key or a secret header, with its value. Raises as request_headers does."""
+    named = [*choice.header_env.values(), *([choice.key_env] if choice.key_env is not None else [])]
+    return {variable: _from_environment(choice, variable) for variable in named}
+
+
+def key_advice(choice: ServerChoice) -> str:
+    """Return what to do where a server refuses who asks; the variables are named, never their values."""
+    named = list(dict.fromkeys([*([choice.key_env] if choice.key_env else []), *choice.header_env.values()]))
+    if not named:
+        return f'name the environment variable that holds its key: key_env = "..." under the server {choice.name!r}'
+    return f"check the value of {' and '.join(named)} in the shell that starts the run"
 
 
 def start(setup: EngineSetup, choice: ServerChoice, artefact: Artefact) -> RunningServer:
@@ -76,7 +102,10 @@ def open_session(choice: ServerChoice, running: RunningServer, artefact: Artefac
         host=address.host, port=address.port, is_tls=address.scheme == "https", headers=list(headers.items())
     )  # fmt: skip
     model = _model_name(choice, facts, asker, artefact)
-    return Session(choice, facts, running, asker, target, model, claim, metrics_path if metrics is not None else None)
+    return Session(
+        choice, facts, running, asker, target, model, claim, metrics_path if metrics is not None else None,
+        secrets_of(choice),
+    )  # fmt: skip
 
 
 def _model_name(choice: ServerChoice, facts: ServerKindFacts, asker: Asker, artefact: Artefact) -> str:
@@ -90,6 +119,13 @@ def _model_name(choice: ServerChoice, facts: ServerKindFacts, asker: Asker, arte
     names = [str(each["id"]) for each in entries or () if isinstance(each, dict) and each.get("id")]
     if len(names) == 1:
         return names[0]
+    if listed is None and asker.last_status in KEY_REFUSED:
+        raise EngineStart(
+            f"the server {choice.name!r} answers {facts.models_path} with HTTP {asker.last_status}: it refuses who "
+            "asks",
+            next_step=key_advice(choice),
+            cause="protocol",
+        )
     found = f"lists {len(names)} models: {', '.join(names)}" if names else f"lists no model at {facts.models_path}"
     raise DossierError(
         f"the server {choice.name!r} {found}, and the protocol does not say which is asked",

@@ -23,4 +23,4 @@ class EngineStart(EngineFault):
 
 
 class ServerLost(EngineFault):
-    """A server that was asked ended or is gone: a resumed run measures the pass again."""
+    """A server that was asked ended, is gone or refuses everything: a resumed run measures the pass again."""

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from collector.contract.records import Warning as WarningRecord
 from collector.engines import openai_engine
 from collector.engines._serving import ROUNDS, is_settled
 from collector.engines.base import RELOAD, Answer, EngineSetup, ExampleTurn, Load, Prompt
-from collector.engines.faults import EngineFault
+from collector.engines.faults import EngineFault, ServerLost
 
 STUB = Path(__file__).parents[2] / "helpers" / "stub_server.py"
 PROMPTS = [Prompt(document_id=f"d{number}", system="Be short.", user=f"Bill {number}") for number in range(4)]
@@ -375,6 +376,86 @@ def test_a_server_at_a_url_that_is_gone_ends_the_pass_with_its_cause(engines: An
     assert len(rest) == 11
     assert {answer.failure_cause for answer in rest[1:]} == {"connection"}
     assert "not sent" in (rest[-1].failure_message or "")
+
+
+def status_after(good: int, status: int, tokenizer: Any) -> Callable[[Seen], Reply]:
+    """So many answers, and then only a status whose words repeat the key that they were sent."""
+    answer, count = counted(tokenizer), iter(range(1000))
+
+    def reply(seen: Seen) -> Reply:
+        time.sleep(0.01)
+        key = seen.headers.get("authorization", "")
+        return answer(seen) if next(count) < good else plain(status, {"error": {"message": f"no such key: {key}"}})
+
+    return reply
+
+
+MANY = [Prompt(document_id=f"d{number}", system="", user=f"Bill {number}") for number in range(40)]
+
+
+@pytest.mark.usefixtures("own_generator")
+@pytest.mark.parametrize(("good", "status", "needed"), [(0, 401, 5), (0, 403, 5), (3, 401, 8), (3, 403, 40)])
+def test_a_refused_key_ends_the_pass_after_few_requests_and_is_told_by_its_variable(
+    engines: Any, tokenizer: Any, monkeypatch: pytest.MonkeyPatch, good: int, status: int, needed: int
+) -> None:
+    """403 may be said of one document's content: after a complete answer it is that document's result."""
+    monkeypatch.setenv("STUB_KEY", "not-to-be-seen")
+    answers: list[Answer] = []
+    with StubServer(status_after(good, status, tokenizer)) as stub:
+        engine = engines(stub, kind="other", model="stub", key_env="STUB_KEY")
+        given = engine.answers(engine.encode(MANY), "measure", Load())
+        if needed == len(MANY):
+            collect(given, answers)
+        else:
+            with pytest.raises(ServerLost, match=f"refused 5 requests in a row with HTTP {status}") as caught:
+                collect(given, answers)
+            assert "check the value of STUB_KEY in the shell that starts the run" in caught.value.next_step
+            assert caught.value.cause == "protocol"
+        sent = len(stub.posts)
+    assert sent == needed or needed < sent < len(MANY)
+    assert len(answers) == len(MANY), "every document has its row"
+    words = [answer.failure_message for answer in answers if answer.failure_message]
+    assert any("no such key: Bearer [STUB_KEY]" in each for each in words)
+    assert "not-to-be-seen" not in str(words)
+    assert sum("not sent" in each for each in words) == len(MANY) - sent, "what was sent is told as it ended"
+
+
+@pytest.mark.usefixtures("own_generator")
+def test_a34_a_pass_ends_after_so_many_failures_in_a_row_as_its_protocol_allows(engines: Any, tokenizer: Any) -> None:
+    broken = stream([b"data: {broken\n\n"])
+    answer, count = counted(tokenizer), iter(range(1000))
+
+    def reply(seen: Seen) -> Reply:
+        time.sleep(0.01)
+        return answer(seen) if next(count) == 2 else broken
+
+    for limit, load in ((3, Load()), (3, Load(concurrency=8, rate_per_s=80.0, arrivals="constant")), (None, Load())):
+        count, answers = iter(range(1000)), list[Answer]()
+        with StubServer(reply) as stub:
+            engine = engines(stub, kind="other", model="stub", stop_after_failures=limit)
+            given = engine.answers(engine.encode(MANY), "measure", load)
+            if limit is None:
+                collect(given, answers)
+            else:
+                with pytest.raises(ServerLost, match=r"3 requests in a row failed, .*cannot be read") as caught:
+                    collect(given, answers)
+                assert caught.value.cause == "format"
+            sent = len(stub.posts)
+            assert sent == len(MANY) if limit is None else 6 <= sent < len(MANY)
+        outcomes = Counter((each.request_outcome, each.failure_cause, each.sent_ns is None) for each in answers)
+        tried = {("completed", None, False): 1, ("failed", "format", False): sent - 1}
+        assert outcomes == tried | ({("failed", "format", True): len(MANY) - sent} if limit else {})
+
+
+def test_a_gateway_that_refuses_to_list_its_models_is_told_by_the_variable_of_its_key(
+    engines: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STUB_KEY", "not-to-be-seen")
+    page = {"/v1/models": plain(401, {"error": {"message": "who are you?"}})}
+    with StubServer(pages=page) as stub, pytest.raises(EngineFault, match="HTTP 401: it refuses who asks") as caught:
+        engines(stub, kind="other", key_env="STUB_KEY")
+    assert "check the value of STUB_KEY" in caught.value.next_step
+    assert "not-to-be-seen" not in str(caught.value)
 
 
 def test_the_model_s_name_is_the_only_one_listed_or_must_be_named(engines: Any) -> None:
