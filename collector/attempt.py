@@ -20,6 +20,7 @@ from collector.events import Answered, Event, Finished, PassJob, PhaseBegan, Pha
 from collector.journal import Journal
 from collector.judgement import Judging, built_in_verdict, score_record
 from collector.missing import explained
+from collector.patience import patience_s
 from collector.scorers import Asked
 from collector.server_address import ports_here
 from collector.worker_faults import cause_of_exit
@@ -92,6 +93,7 @@ class Attempt:
         self._job = job
         self._around = around
         self._limits = job.setup.limits
+        self._patience_ns = _nanoseconds(patience_s(job))
         server = job.setup.engine.server
         self._server_ports = ports_here([server] if server else [])
         self._notes = NoteTaker()
@@ -177,9 +179,9 @@ class Attempt:
                 self._around.watcher.phase(phase)
             case PhaseEnded(phase=phase, duration_ns=duration_ns):
                 self._phase_ns[phase] = duration_ns
+                self._note_output(worker)  # at once: what the next phase prints is not this one's
                 for telemetry in self._around.monitor.end(self._job.pass_id):
                     self._around.journal.append(telemetry)
-                self._note_output(worker)
                 # What lies between phases (reading back what was loaded) has the time limit of loading.
                 self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(self._limits.load_s)
             case Recorded(record=record, texts=texts, steps=steps):
@@ -242,12 +244,10 @@ class Attempt:
             )
 
     def _silence_deadline_ns(self) -> int:
-        """The end of the phase's limit; sooner while requests run, where twice a request's limit without any event
-        means that the worker hangs: it ends requests at their limit by itself."""
+        """The end of the phase's limit; sooner while requests run, where silence means that the worker hangs."""
         if self._phase in ("load", "reload"):
             return self._deadline_ns
-        patience_ns = _nanoseconds(2 * self._limits.request_s)
-        return min(self._deadline_ns, self._around.clock.monotonic_ns() + patience_ns)
+        return min(self._deadline_ns, self._around.clock.monotonic_ns() + self._patience_ns)
 
     def _death(self, worker: Worker, oom_kills: int | None) -> _Fault:
         code, words = worker.end(grace_s=LEAVE_S)

@@ -58,7 +58,7 @@ def look_around(
     cannot be seen, who uses a card is left out, for that may be the server.
     """
     psutil = _psutil()
-    servers = server_pids(psutil, server_ports) if server_ports and psutil else frozenset[int]()
+    servers = server_pids(psutil, server_ports) if server_ports and psutil else set[int]()
     shares = _process_shares(psutil, sample_s) if psutil else {}
     shares = {who: share for who, share in shares.items() if servers is None or who[0] not in servers}
     usable = host.usable_cpu_count(host.Files())

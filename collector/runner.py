@@ -174,7 +174,7 @@ class Run:
                 journal, progress, self._frozen, detected, engines.values(), stage=self._options.stage,
                 decisions=[*left_out(self._lock, self._options.only, self._options.only_series), *opening],
             )  # fmt: skip
-            around = self._machine.look_around(detected.devices, ports_here(used_servers(self._lock.plan)))
+            around = self._machine.look_around(detected.devices, ports_here(used_servers(self._frozen.protocol)))
             warn_of_others(journal, around, self._watcher, salt=self._frozen.salt)
             return self._all(journal, progress, passes, detected)
 

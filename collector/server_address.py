@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ipaddress
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -64,7 +65,7 @@ def address_of(url: str) -> Address:
         port = -1
     if parts.scheme not in ("http", "https") or not parts.hostname or port == -1:
         raise DossierError(
-            f"{url!r} is no address of a server",
+            f"{re.sub(r'[^/@]*@', '...@', url)!r} is no address of a server",  # what stands before @ may be a password
             next_step="write scheme, host, port, e.g. http://127.0.0.1:8000, and the path before /v1 if there is one",
         )
     usual = 443 if parts.scheme == "https" else 80

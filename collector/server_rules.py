@@ -20,7 +20,12 @@ from collector.contract.shape import nearest
 from collector.server_address import address_of
 
 _SECRET_NAME = re.compile(r"auth|api.?key|token|secret|password|credential|cookie", re.IGNORECASE)
-_SECRET_VALUE = re.compile(r"(bearer|basic)\s|sk-|hf_|gh[pousr]_|xox[bp]-|[A-Za-z0-9+/_=-]{32,}$", re.IGNORECASE)
+_KEY_VALUE = re.compile(r"(bearer|basic)\s|sk-|hf_|gh[pousr]_|xox[bp]-", re.IGNORECASE)
+_SECRET_VALUE = re.compile(rf"{_KEY_VALUE.pattern}|[A-Za-z0-9+/_=-]{{32,}}$", re.IGNORECASE)
+_KEY_FLAG = re.compile(
+    r"--?([\w-]*(api[-_]?key|secret|password)|((hf|api|auth|access|bearer)[-_])?token)", re.IGNORECASE
+)  # fmt: skip
+"""Not every flag that speaks of tokens: most count those of a model."""
 _OWN_FIELDS = {
     "model": "write model under the server",
     "messages": "remove it: the prompt is the task's",
@@ -187,6 +192,18 @@ def _secrets(place: str, server: ServerChoice) -> Iterator[_Fault]:
             message = f"`{place}.environment` has {name}, which looks like a key, and it is recorded as it is"
             step = "take it out and export it in the shell that starts the run"
             yield _Fault(f"{place}.environment", "secret", message, step)
+    for index, part in enumerate(server.start):
+        flag, _, value = part.partition("=")
+        if not value:
+            flag, value = server.start[index - 1] if index else "", part
+        if (_KEY_FLAG.fullmatch(flag) and not value.startswith("-")) or _KEY_VALUE.match(value):
+            message = f"`{place}.start` gives what looks like a key, and the lock would keep it"
+            step = "take it out and export it in the shell that starts the run, as the variable that the server reads"
+            yield _Fault(f"{place}.start", "secret", message, step)
+    for name, given in server.body.items():
+        if _SECRET_NAME.fullmatch(name) or (isinstance(given, str) and _KEY_VALUE.match(given)):
+            message = f"`{place}.body` has {name}, which looks like a key, and bodies are recorded as they are"
+            yield _Fault(f"{place}.body", "secret", message, "take it out; a key goes into key_env or header_env")
     if server.key_env is not None and "authorization" in map(str.lower, server.header_env):
         message = f"the server {server.name!r} names a key twice: key_env, and Authorization in header_env"
         yield _Fault(f"{place}.header_env", "secret", message, "keep one of them")

@@ -77,6 +77,13 @@ def test_servers_with_a_key_by_name_concurrencies_and_rates_are_refused_nothing(
     assert check_protocol(written(tmp_path), with_tokenizer=False) == []
 
 
+@pytest.mark.parametrize(
+    "more", ['"--max-num-batched-tokens", "4096"', '"--api-key-file", "{base_dir}/key"', '"--enable-auto-tool-choice"']
+)  # fmt: skip
+def test_flags_that_only_sound_like_a_key_are_refused_nothing(tmp_path: Path, more: str) -> None:
+    assert findings(tmp_path, (START, START.replace("]", f", {more}]"))) == []
+
+
 def test_what_is_refused_is_among_the_findings_of_a_check(tmp_path: Path) -> None:
     path = written(tmp_path, (URL, ""))
     assert [each.rule for each in check_protocol(path, with_tokenizer=False)] == ["server"]
@@ -105,6 +112,13 @@ START = 'start = ["{base_dir}/bin/vllm", "serve", "{model}", "--port", "{port}"]
         (URL, f'{URL}\ncold_by = "request"', "server", "has no field for it"),
         (URL, f'{URL}\nenvironment = {{ A = "1" }}', "server", "is for a started one"),
         (START, 'start = ["vllm", "serve"]', "server", "names no {port}"),
+        (START, START.replace("]", ', "--api-key", "abc"]'), "secret", "start` gives what looks like a key"),
+        (START, START.replace("]", ', "--api-key=abc"]'), "secret", "start` gives what looks like a key"),
+        (START, START.replace("]", ', "--hf_token", "abc"]'), "secret", "start` gives what looks like a key"),
+        (START, START.replace("]", ', "--name", "sk-abc"]'), "secret", "start` gives what looks like a key"),
+        (URL, f'{URL}\nbody = {{ api_key = "abc" }}', "secret", "body` has api_key, which looks like a key"),
+        (URL, f'{URL}\nbody = {{ user = "sk-abc" }}', "secret", "body` has user, which looks like a key"),
+        (URL, 'url = "me:secret@gateway.example"', "server", "'...@gateway.example' is no address of a server"),
         (START, f"{START}\nready_s = 2000.0", "server", "loading is ended after"),
         ('OMP_NUM_THREADS = "1"', 'HF_TOKEN = "abc"', "secret", "HF_TOKEN, which looks like a key"),
         ('server = "gateway"', 'server = "gatway"', "server", "answered by the server 'gatway', and there is none"),
