@@ -22,6 +22,12 @@ class Event(NamedTuple):
     data: bytes
 
 
+def _is_whole_event(data: bytes) -> bool:
+    """True of one event of one data line, which is what most servers send at a time."""
+    end = len(data) - 2
+    return data.startswith(b"data: ") and data.find(_LF) == end and data.endswith(_LF) and data.find(b"\r") < 0
+
+
 class EventReader:
     """Reads one stream. Comments and fields other than `event` and `data` say nothing about content and are skipped."""
 
@@ -45,6 +51,9 @@ class EventReader:
 
     def events(self, data: bytes) -> list[Event]:
         """Return each event that these bytes complete."""
+        if _is_whole_event(data) and not (self._line or self._data or self._name):
+            self.has_fields, self._is_first_line, self._is_after_cr = True, False, False
+            return [Event(b"", data[6:-2])]
         if self._is_after_cr and data:
             # The CR has ended its line already; this LF is the second half of the same line end.
             data = data[1:] if data.startswith(_LF) else data

@@ -106,14 +106,16 @@ class Received:
         self.error = self.error or chunk.error
         self.finish_reason = chunk.finish_reason or self.finish_reason
         self.stop_text = chunk.stop_text or self.stop_text
-        self.timings.update(chunk.timings)
-        self.timings.update(chunk.metrics)
+        if chunk.timings or chunk.metrics:
+            self.timings.update(chunk.timings)
+            self.timings.update(chunk.metrics)
         grown = self._count(chunk)
-        for part, parts in (
-            (chunk.answer, self._answer), (chunk.thinking, self._thinking), (chunk.tool_text, self._tool_text)
-        ):  # fmt: skip
-            if part:
-                parts.append(part)
+        if chunk.answer:
+            self._answer.append(chunk.answer)
+        if chunk.thinking:
+            self._thinking.append(chunk.thinking)
+        if chunk.tool_text:
+            self._tool_text.append(chunk.tool_text)
         is_empty_token = chunk.has_empty_text and grown is not None and grown > 0
         if stamp_ns is None or not (chunk.has_content or is_empty_token):
             return

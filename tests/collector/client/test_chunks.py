@@ -6,7 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from collector.client import chunks
 from collector.client.chunks import Chunk, ServerError, UnreadableEvent, Usage, has_content, read_chunk
 
 FIELDS = ("reasoning_content", "reasoning")
@@ -196,3 +199,85 @@ def test_listed_tokens_are_counted() -> None:
     assert _delta({"content": "a"}, logprobs={"content": [{"token": "a"}]}).token_count == 1
     assert _chunk({"choices": [{"text": "a", "logprobs": {"tokens": ["a"]}}]}).token_count == 1
     assert _delta({"content": "a"}).token_count is None
+
+
+_VALUES = st.sampled_from(
+    [None, "", "x", "{", "error", 0, 1, 1.0, -1, 2**40, 2**70, True, [], ["x"], {}, {"content": "x"}]
+)
+_USAGE = st.dictionaries(
+    st.sampled_from(["prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "cached_tokens"]),
+    st.one_of(st.integers(0, 9), _VALUES, st.just({"cached_tokens": 3})),
+)
+_PARTS = ["content", "role", "refusal", "tool_calls", "function_call", "reasoning", "reasoning_content", "thoughts"]
+_CHOICE = st.fixed_dictionaries(
+    {},
+    optional={
+        "index": _VALUES, "text": _VALUES, "message": _VALUES, "finish_reason": _VALUES, "stop_reason": _VALUES,
+        "matched_stop": _VALUES, "token_ids": _VALUES, "logprobs": _VALUES, "other": _VALUES,
+        "delta": st.one_of(
+            _VALUES, st.fixed_dictionaries({"content": st.text(max_size=3)}),
+            st.dictionaries(st.sampled_from(_PARTS), _VALUES, max_size=3),
+        ),
+    },
+)  # fmt: skip
+_FIELDS = [
+    "usage",
+    "error",
+    "object",
+    "message",
+    "type",
+    "code",
+    "detail",
+    "error_type",
+    "timings",
+    "metrics",
+    "__verbose",
+    "id",
+]
+_BODY = st.one_of(
+    st.fixed_dictionaries({"choices": st.lists(_CHOICE, max_size=2)}, optional={"usage": st.one_of(st.none(), _USAGE)}),
+    st.fixed_dictionaries(
+        {"choices": st.one_of(_VALUES, st.lists(_CHOICE, min_size=1, max_size=1))},
+        optional=dict.fromkeys(_FIELDS, _VALUES),
+    ),
+)  # fmt: skip
+
+
+def _meaning(data: bytes, fields: tuple[str, ...], *, is_short: bool) -> Chunk | str | None:
+    try:
+        return chunks._plain_chunk(data, fields) if is_short else chunks._any_chunk(data, fields, is_error=False)
+    except UnreadableEvent:
+        return "unreadable"
+
+
+@given(body=_BODY, fields=st.sampled_from([FIELDS, (), ("thoughts",), ("content",), ("role", "refusal")]))
+def test_the_short_way_of_plain_events_says_what_the_long_way_says(body: Any, fields: tuple[str, ...]) -> None:
+    data = json.dumps(body).encode()
+    short = _meaning(data, fields, is_short=True)
+    assert short is None or short == _meaning(data, fields, is_short=False)
+
+
+@given(
+    body=_BODY, place=st.integers(0, 300),
+    garbage=st.sampled_from([b"", b"\xff", b"\x00", b"}", b"NaN", b"\\ud83d", b"\\", b"\xe2\x80", b"9" * 400, b" "]),
+)  # fmt: skip
+def test_what_the_long_way_cannot_read_is_never_read_the_short_way(body: Any, place: int, garbage: bytes) -> None:
+    data = json.dumps(body).encode()
+    broken = data[:place] + garbage + data[place + len(garbage) :]
+    short = _meaning(broken, FIELDS, is_short=True)
+    assert short is None or short == _meaning(broken, FIELDS, is_short=False)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"id": "a", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "x"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "x", "role": None, "tool_calls": None}, "logprobs": None}],
+         "usage": {"prompt_tokens": 4, "completion_tokens": 2, "total_tokens": 6}},
+        {"object": "text_completion", "choices": [{"index": 0, "text": "x", "finish_reason": None}], "usage": None},
+    ],
+)  # fmt: skip
+def test_the_usual_events_of_servers_take_the_short_way(body: Any) -> None:
+    short = _meaning(json.dumps(body).encode(), FIELDS, is_short=True)
+    assert isinstance(short, Chunk)
+    assert short.answer == "x"

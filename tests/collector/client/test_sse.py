@@ -130,3 +130,20 @@ def test_what_was_written_is_read(events: list[list[str]], end: str, size: int) 
     body = "".join("".join(f"data: {line}{end}" for line in lines) + end for lines in events).encode()
     fragments = [body[at : at + size] for at in range(0, len(body), size)]
     assert _read(*fragments) == ["\n".join(lines).encode() for lines in events]
+
+
+_LINES = st.sampled_from(
+    [b"data: a\n\n", b"data: \n\n", b"data:b\n\n", b"data: c\r\n\r\n", b"data: d\n", b"\n", b": ping\n\n",
+     b"event: error\n", b"\xef\xbb\xbf", b"data: e\r", b"x"]
+)  # fmt: skip
+
+
+@given(st.lists(_LINES, max_size=8))
+def test_events_that_arrive_whole_are_those_of_their_bytes_one_by_one(lines: list[bytes]) -> None:
+    whole, single = EventReader(), EventReader()
+    stream = b"".join(lines)
+    found = [event for line in lines for event in whole.events(line)] + whole.last_events()
+    at_once = EventReader()
+    assert at_once.events(stream) + at_once.last_events() == found
+    assert [event for byte in stream for event in single.events(bytes([byte]))] + single.last_events() == found
+    assert whole.has_fields == single.has_fields == at_once.has_fields
