@@ -1,4 +1,4 @@
-"""Where a server listens: its parts, whether that is this machine, and what one GET of it answers."""
+"""Where a server listens: its parts, whether that is this machine, and what one short question brings."""
 
 from __future__ import annotations
 
@@ -34,26 +34,32 @@ class Address(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What a GET brought: the status, and the text of an answer with status 200; else why there was no answer."""
+    """What a question brought: the status, and the text of an answer with status 200; else why there was no answer."""
 
     status: int | None
     text: str | None
     fault: str
 
 
-def page_of(address: Address, path: str, *, timeout_s: float, headers: Mapping[str, str] | None = None) -> Page:
-    """Return what one GET of the path brings; a PAGE_BYTES at most is read."""
+def page_of(
+    address: Address, path: str, *, timeout_s: float, headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
+) -> Page:  # fmt: skip
+    """Return what one GET of the path brings, or a POST of JSON where there is a body; PAGE_BYTES at most are read."""
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
     connection = kind(address.host, address.port, timeout=timeout_s)
     try:
-        connection.request("GET", address.path + path, headers={"Connection": "close", **(headers or {})})
+        connection.request(
+            "GET" if body is None else "POST", address.path + path, body=body,
+            headers={**(headers or {}), "Content-Type": "application/json", "Connection": "close"},
+        )  # fmt: skip
         answer = connection.getresponse()
-        body = answer.read(PAGE_BYTES)
+        text = answer.read(PAGE_BYTES)
     except (OSError, http.client.HTTPException) as fault:
         return Page(None, None, f"{type(fault).__name__}: {fault}")
     finally:
         connection.close()
-    return Page(answer.status, body.decode("utf-8", "replace") if answer.status == http.client.OK else None, "")
+    return Page(answer.status, text.decode("utf-8", "replace") if answer.status == http.client.OK else None, "")
 
 
 def address_of(url: str) -> Address:

@@ -18,7 +18,7 @@ _PASSING = re.compile(r"\d{4}-\d\d-\d\d[T ]?|\d\d-\d\d (?=\d\d:)|\d\d:\d\d:\d\d(
 
 
 class ServerOutput:
-    """One server's output, in text; places: folder -> what is written instead, first come first."""
+    """One server's output, in text; places: folder or key -> what is written instead, first come first."""
 
     def __init__(self, name: str, places: dict[str, str]) -> None:
         self._logger = logging.getLogger(f"server.{name}")
@@ -26,7 +26,7 @@ class ServerOutput:
         self._noted: set[str] = set()
 
     def clean(self, text: str) -> str:
-        """Return the text without the folders of this machine."""
+        """Return the text without the folders of this machine and without keys."""
         for place, name in self._places.items():
             text = text.replace(place, name)
         return text

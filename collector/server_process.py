@@ -7,6 +7,7 @@ POLL_S seconds: interpreter start, imports and loading are in it, and it is late
 from __future__ import annotations
 
 import http.client
+import os
 import re
 import secrets
 import signal
@@ -88,7 +89,7 @@ class RunningServer:
         return exit_words(code)
 
     def last_words(self) -> str:
-        """Return the end of what it printed, 16 KiB at most, without the folders of this machine."""
+        """Return the end of what it printed, 16 KiB at most, without the folders of this machine and without keys."""
         if self._command is not None and not self._is_stopped:
             self._words = self._output.clean(self._command.last_words())
         return self._words
@@ -172,7 +173,7 @@ def start_server(
     mark = secrets.token_hex(16)
     environment = {name: _fill(value, filled) for name, value in choice.environment.items()}
     command = [_fill(argument, filled) for argument in choice.start]
-    places = places_of(model=model, program=command[0], base_dir=folder)
+    places = _secrets(choice) | places_of(model=model, program=command[0], base_dir=folder)
     try:
         running = LongCommand(command, cwd=folder, environment={**environment, _MARK: mark})
     except OSError as fault:
@@ -266,6 +267,12 @@ def _failed(server: RunningServer, what: str, *, is_late: bool = False) -> Engin
 
 def _fault(message: str, *, next_step: str, cause: FailureCause = "load_failure") -> EngineStart:
     return EngineStart(message, next_step=next_step, cause=cause)
+
+
+def _secrets(choice: ServerChoice) -> dict[str, str]:
+    """Return the values of the variables that hold a key: the server inherits them, and may print them."""
+    named = filter(None, (choice.key_env, *choice.header_env.values()))
+    return {value: f"[{name}]" for name in named if (value := os.environ.get(name))}
 
 
 def _fill(text: str, filled: dict[str, str]) -> str:

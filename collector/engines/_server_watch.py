@@ -11,6 +11,7 @@ import time
 
 from collector.client.messages import Exchange
 from collector.contract.records.base import FailureCause
+from collector.server_address import page_of
 
 from ._session import KEY_REFUSED, Session, key_advice
 from .base import Answer
@@ -20,6 +21,7 @@ GONE_AFTER = 5
 """So many requests in a row without a connection, or refused for their key: further ones fare no better."""
 _DIED_S = 2.0
 """A server's end is known to the operating system a little after its connections are."""
+_ANSWER_S = 10.0
 _RESUME = "and continue the run with --resume"
 
 
@@ -51,7 +53,7 @@ class ServerWatch:
                 next_step=f"read its last words, mend what ended it, {_RESUME}",
                 cause=cause,
             )
-        if self._unconnected:
+        if self._unconnected >= GONE_AFTER or (self._unconnected and not self._answers()):
             raise ServerLost(
                 f"the server {self._running.name!r} takes no connection any more at {self._running.base_url}",
                 next_step=f"see that it runs, {_RESUME}",
@@ -94,6 +96,11 @@ class ServerWatch:
                 cause=answer.failure_cause or "engine_error",
             )
         return self._stop is not None
+
+    def _answers(self) -> bool:
+        """Return whether it takes connections now: the last request may have found none in its busiest moment."""
+        path = self._session.choice.ready_path or self._session.facts.ready_path
+        return page_of(self._running.address, path, timeout_s=_ANSWER_S).status is not None
 
     def _ended(self, wait_s: float = _DIED_S) -> str | None:
         give_up = time.monotonic() + wait_s

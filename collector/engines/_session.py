@@ -46,13 +46,19 @@ class Session(NamedTuple):
 def request_headers(choice: ServerChoice) -> dict[str, str]:
     """Return the headers of every request, keys and secrets from the environment included; they are never recorded.
 
-    Raises DossierError for a variable that is not set.
+    Raises DossierError for a variable that is not set, and for a value that no request can carry.
     """
     headers = dict(choice.headers)
     for name, variable in choice.header_env.items():
         headers[name] = _from_environment(choice, variable)
     if choice.key_env is not None:
         headers["Authorization"] = f"Bearer {_from_environment(choice, choice.key_env)}"
+    for name, value in headers.items():
+        if not (name + value).isascii() or not (name + value).isprintable():  # libraries would print it in their words
+            raise DossierError(
+                f"the header {name!r} of the server {choice.name!r} holds a character that HTTP does not allow",
+                next_step="export its variable without line ends and signs beyond ASCII, or correct [server] headers",
+            )
     return headers
 
 

@@ -201,6 +201,18 @@ def test_what_a_server_prints_of_its_own_environment_is_kept_without_the_place(t
     assert server.last_words() == "<server>/bin/serve: cannot load <server>/lib/x.so\n"
 
 
+def test_a_key_that_a_server_prints_is_kept_by_the_name_of_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TINY_KEY", "not-to-be-seen")
+    command = ["{python}", "-c", "import os; print('key', os.environ['TINY_KEY'])  # {port}"]
+    server = start_server(ServerChoice(name="x", start=command, key_env="TINY_KEY"), base_dir=tmp_path, model="m")
+    with pytest.raises(EngineStart) as caught:
+        wait_ready(server, path="/health", ready_s=READY_S)
+    assert "key [TINY_KEY]" in caught.value.message
+    assert "not-to-be-seen" not in caught.value.message
+
+
 def test_a_command_that_is_not_there_says_so(tmp_path: Path) -> None:
     server = start_server(ServerChoice(name="none", start=["no-such-server-here"]), base_dir=tmp_path, model="m")
     with pytest.raises(EngineStart, match="cannot start no-such-server-here: No such file or directory"):

@@ -17,6 +17,7 @@ import pytest
 from stub_server import Reply, Seen, StubServer, chat, completion, metrics_text, plain, stream, usage
 from tiny_tokenizer import tiny_tokenizer, write_tokenizer_folder
 
+from collector.client.messages import Exchange
 from collector.client.process import LoadGenerator
 from collector.clock import SystemClock
 from collector.contract.errors import DossierError
@@ -24,6 +25,7 @@ from collector.contract.protocol import EngineChoice, Generation, Limits, Model,
 from collector.contract.records import ClientWindow, Scrape, ServerClaim
 from collector.contract.records import Warning as WarningRecord
 from collector.engines import openai_engine
+from collector.engines._server_watch import ServerWatch
 from collector.engines._serving import ROUNDS, is_settled
 from collector.engines.base import RELOAD, Answer, EngineSetup, ExampleTurn, Load, Prompt
 from collector.engines.faults import EngineFault, ServerLost
@@ -256,6 +258,8 @@ def test_a_nonce_stands_in_front_of_the_first_message_and_its_tokens_are_told(en
         assert answer.wire is not None
         assert answer.wire.nonce_tokens == len(heads[0]) - len("Be short.")
         assert answer.wire.prompt_tokens == len(answer.prompt.token_ids) + answer.wire.nonce_tokens
+        assert answer.wire.prompt_token_ids is not None, "the model saw other tokens than the document's own"
+        assert len(answer.wire.prompt_token_ids) == answer.wire.prompt_tokens
 
 
 def test_llama_cpp_and_transformers_need_neither_nonce_nor_salt(engines: Any) -> None:
@@ -376,6 +380,19 @@ def test_a_server_at_a_url_that_is_gone_ends_the_pass_with_its_cause(engines: An
     assert len(rest) == 11
     assert {answer.failure_cause for answer in rest[1:]} == {"connection"}
     assert "not sent" in (rest[-1].failure_message or "")
+
+
+def test_one_request_without_a_connection_is_no_lost_server_while_it_answers(engines: Any) -> None:
+    with StubServer() as stub:
+        engine = engines(stub)
+        parts = engine._parts
+        watch = ServerWatch(parts[0])
+        unconnected = Exchange(number=0, try_index=0, is_final=True, intended_ns=0, ending="connect_failed")
+        assert not watch.is_gone(unconnected)
+        watch.require_there()
+        stub.stop_now()
+        with pytest.raises(ServerLost, match="takes no connection any more"):
+            watch.require_there()
 
 
 def status_after(good: int, status: int, tokenizer: Any) -> Callable[[Seen], Reply]:
@@ -511,6 +528,18 @@ def test_keys_travel_in_headers_and_stand_nowhere_in_the_identity(
     assert told.engine_flags["header_env.X-Team"] == "STUB_TEAM"
     assert "not-to-be-seen" not in str(told)
     assert "hidden-team" not in str(told)
+
+
+@pytest.mark.parametrize("value", ["not-to-be-seen\n", "not-to-be-seen\r\nX-More: 1", "not-to-be-seen…"])
+def test_a_key_that_no_header_can_hold_is_an_error_that_does_not_repeat_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("STUB_KEY", value)
+    with StubServer() as stub:
+        with pytest.raises(DossierError, match="holds a character that HTTP does not allow") as refused:
+            openai_engine.create(setup_of(folder, stub, key_env="STUB_KEY"), SystemClock())
+        assert stub.seen == []
+    assert "not-to-be-seen" not in f"{refused.value.message} {refused.value.next_step}"
 
 
 def test_an_absent_key_is_an_error_before_anything_is_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
