@@ -102,6 +102,9 @@ def _prompts(book: Book, found: Row) -> Iterator[Flag]:
                 unlike, documents = ref(prompts.cells[column]), ref(prompts.cells["document_count"])
                 said = sentence(f"flag_prompts_{name}", unlike=unlike, documents=documents)
                 yield Flag(f"prompts_{name}", said)
+        if book.whole(prompts, "different_documents") and book.whole(prompts, "nonce_documents"):
+            nonced, documents = ref(prompts.cells["nonce_documents"]), ref(prompts.cells["document_count"])
+            yield Flag("prompts_nonce", sentence("flag_prompts_nonce", nonced=nonced, documents=documents))
     checks = book.row("load_checks", found.key)
     if checks is not None and book.whole(checks, "unlike_prompts"):
         digest = checks.labels["local_tokenizer"]

@@ -63,7 +63,8 @@ class SentPrompt(NamedTuple):
     """What is known of a prompt beside its local ids.
 
     evidence: null where only the server's count of prompt tokens can tell. nonce_tokens: sent beside the prompt's own
-    ids. server_ids: what the server's tokenizer made of it, where that differs.
+    ids. server_ids: what the model sees, where that is not the document's own ids: what the server's tokenizer made of
+    them, or the ids with the nonce in front.
     """
 
     evidence: PromptEvidence | None = None

@@ -199,26 +199,30 @@ class Serving:
     def _prepared(self, prompt: EncodedPrompt) -> Prepared:
         cold = self._cold.next()
         sent, given = prompt, self._prompts[prompt.document_id]
-        nonce_tokens = None
         if cold.nonce is not None:
             given = with_nonce(given, cold.nonce)
             sent = self._encoder.encode([given])[0]
-            nonce_tokens = len(sent.token_ids) - len(prompt.token_ids)
         body = self._writer.body(
             messages=messages_of(given), text=sent.rendered, token_ids=sent.token_ids, cold=cold.fields
         )
         path = self._session.running.address.path + self._writer.path
-        return Prepared(prompt, self._known(prompt, nonce_tokens), path, body)
+        return Prepared(prompt, self._known(prompt, sent), path, body)
 
-    def _known(self, prompt: EncodedPrompt, nonce_tokens: int | None) -> SentPrompt:
-        """Return how it is known which tokens the model will see; null where only the server's count can tell."""
+    def _known(self, prompt: EncodedPrompt, sent: EncodedPrompt) -> SentPrompt:
+        """Return how it is known which tokens the model will see; evidence null where only the server's count can tell.
+
+        With a nonce these are not the document's own tokens, and are told as what they are.
+        """
+        has_nonce = sent is not prompt
+        nonce_tokens = len(sent.token_ids) - len(prompt.token_ids) if has_nonce else None
+        own = sent.token_ids if has_nonce else None
         if self._writer.takes_token_ids:
-            return SentPrompt("token_ids", nonce_tokens)
+            return SentPrompt("token_ids", nonce_tokens, own)
         server_ids = self._server_ids.get(prompt.document_id)
         if server_ids is None:
-            return SentPrompt(None, nonce_tokens)
+            return SentPrompt(None, nonce_tokens, own)
         if server_ids == prompt.token_ids:
-            return SentPrompt("server_tokenizer", nonce_tokens)
+            return SentPrompt("server_tokenizer", nonce_tokens, own)
         return SentPrompt("differs", nonce_tokens, server_ids)
 
     def _answer(self, exchange: Exchange, one: Prepared) -> Answer:
@@ -229,16 +233,18 @@ class Serving:
         if answer.wire is None or one.sent.evidence is not None or one.sent.nonce_tokens is None:
             return answer
         evidence = by_count(answer.wire.prompt_tokens, len(one.prompt.token_ids) + one.sent.nonce_tokens)
-        return msgspec.structs.replace(answer, wire=msgspec.structs.replace(answer.wire, prompt_evidence=evidence))
+        ids = None if evidence == "differs" else answer.wire.prompt_token_ids  # else nobody knows what the model saw
+        wire = msgspec.structs.replace(answer.wire, prompt_evidence=evidence, prompt_token_ids=ids)
+        return msgspec.structs.replace(answer, wire=wire)
 
     def _too_long(self, one: Prepared) -> Answer | None:
         generation = self._setup.generation
         claimed = claimed_context_tokens(self._session.claim.claims)
         limit = generation.context_limit(self._encoder.context_limit_tokens(), claimed)
-        ids = one.prompt.token_ids if one.sent.server_ids is None else one.sent.server_ids
+        theirs = self._server_ids.get(one.prompt.document_id) or one.prompt.token_ids
         return refused(
-            one.prompt, generation, limit, tokens=len(ids) + (one.sent.nonce_tokens or 0), source="none", wire=Wire(),
-            intended_ns=self._clock.monotonic_ns(),
+            one.prompt, generation, limit, tokens=len(theirs) + (one.sent.nonce_tokens or 0), source="none",
+            wire=Wire(), intended_ns=self._clock.monotonic_ns(),
         )  # fmt: skip
 
     def _unsent(self, one: Prepared) -> Answer:

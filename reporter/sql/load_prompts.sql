@@ -8,6 +8,7 @@
 -- figure unconfirmed_documents | documents | measured | documents of which nothing confirms what the server made of the text
 -- figure same_documents | documents | measured | documents whose prompt's token ids have the reference's hash
 -- figure different_documents | documents | measured | documents with other token ids, or another number of them, than the reference's
+-- figure nonce_documents | documents | measured | of those sent, documents with a line in front that no other request had
 -- figure unknown_documents | documents | measured | documents without a hash of token ids: not shown to be the reference's
 select
     configuration_key as row_key,
@@ -21,6 +22,7 @@ select
     count(*) filter (where prompt_evidence = 'rendered') as unconfirmed_documents,
     count(*) filter (where likeness = 'same') as same_documents,
     count(*) filter (where likeness = 'differs') as different_documents,
+    count(*) filter (where nonce_tokens > 0) as nonce_documents,
     count(*) filter (where likeness = 'not_shown') as unknown_documents,
     list(source order by source) as sources
 from prompt_documents

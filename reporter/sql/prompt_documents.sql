@@ -3,7 +3,8 @@
 with own as (
     select
         passes.configuration_id, passes.configuration_key, passes.label, passes.first_begun,
-        requests.document_id, requests.prompt_evidence, requests.prompt_token_hmac, requests.source,
+        requests.document_id, requests.prompt_evidence, requests.prompt_token_hmac, requests.nonce_tokens,
+        requests.source,
         compared.reference_run_id, compared.reference_pass_id, models.model_id
     from counted_passes as passes
     inner join stg_pass_begin as begun using (run_id, pass_id)
