@@ -87,8 +87,9 @@ class ChartMaker:
             board.line(0.0, "", is_dotted=False)
             if rule:
                 board.line(rule[0], rule[1])
-            y = 16.0 + (18 if is_narrow else 0)
-            for label, figure, reason in named:
+            rooms = [self._step(label) for label, *_ in named]
+            y = 16.0 + (18 if is_narrow else (rooms[0] - self.row_height) / 2)
+            for place, (label, figure, reason) in enumerate(named):
                 if reason and is_narrow:
                     y += 13
                 board.row_label(y - (13 if reason and is_narrow else 0), label)
@@ -99,7 +100,8 @@ class ChartMaker:
                     text = wrapped(reason)
                     dy = -(text.count("\n") * LINE_HEIGHT) / 2
                     board.notes.append(Note(y, text, x=domain[1], dx=10, dy=dy, colour=WARNING))
-                y += 42 if is_narrow else self._step(label)
+                # a label of several lines is centred on its row: half of its room lies above
+                y += 42 if is_narrow else (rooms[place] + rooms[min(place + 1, len(rooms) - 1)]) / 2
             board.height = y - (24 if is_narrow else 10)
             return board.svg(
                 domain, self.tell(N_("accepted documents against the reference, percentage points")), is_signed=True

@@ -106,7 +106,7 @@ REASONS: dict[str, Wording] = {
     "reason_headroom": say("It leaves {headroom} of {capacity} free at its peak."),
     "reason_time": say("It needs {needed} of the {paid} paid, the whole calendar included."),
     "reason_linear": say(
-        "The processing time assumes that {wanted} documents take as long, one by one, as the {measured} measured."
+        "The processing time assumes that {wanted} documents are processed at the rate of the {measured} measured."
     ),
     "reason_other_offer": say_counted(
         "The next best offer for {label}, from {provider}, costs {net} net for {packages} package of {days} days.",

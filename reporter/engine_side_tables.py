@@ -33,6 +33,8 @@ def put_engine_side(book: Book) -> None:
     phases = [_phases(book, found) for found in book.rows("engine_phases")]
     grain = "one row per (judged pass behind a server, source of the engine's durations): its phases and the remainder"
     book.put("engine_side", grain, phases)
+    grain = "one row per remark on the engine's durations: the configurations that it holds of"
+    book.put("engine_notes", grain, list(_notes(phases)))
     beside = [_beside(book, found) for found in book.rows("engine_means")]
     grain = "one row per (judged pass behind a server, duration that its histograms tell): its mean beside the client's"
     book.put("engine_beside", grain, beside)
@@ -116,6 +118,17 @@ def _phases(book: Book, found: Row) -> Row:
     return row(found.key, found.labels, cells, *_said(book, found, is_whole=is_whole, remainder=remainder))
 
 
+def _notes(phases: Sequence[Row]) -> Iterator[Row]:
+    """Yield each remark once, with all configurations that it holds of."""
+    holders: dict[tuple[str, ...], tuple[Sentence, list[str]]] = {}
+    for found in phases:
+        for said in found.sentences:
+            key = (said.key, *sorted(said.parameters.values()))
+            holders.setdefault(key, (said, []))[1].append(found.labels["label"])
+    for place, (said, labels) in enumerate(holders.values()):
+        yield row(f"{place}~{said.key}", {"label": "; ".join(dict.fromkeys(labels))}, {}, said)
+
+
 def _said(book: Book, found: Row, *, is_whole: bool, remainder: float | None) -> Iterator[Sentence]:
     """Yield what must be read with a row: others' requests, a restart, pages not read, a queue that is not told."""
     counted = book.row("engine_window", found.labels["configuration_key"])
@@ -187,18 +200,24 @@ def _reason(book: Book, found: Row, column: str) -> str | None:
 
 
 def _boundaries(book: Book) -> Iterator[Row]:
-    """Yield a row per duration that the dossier's kinds of server tell, then those of the client."""
+    """Yield a row per duration and boundary that the dossier's kinds of server tell, then those of the client."""
     rows: Sequence[Row] = book.rows("engine_phases")
     for kind in dict.fromkeys(r.labels["server_kind"] for r in rows):
         facts = next((facts for name, facts in KINDS.items() if name == kind), None)
         if facts is None:
             continue
+        is_told = any(r.labels["server_kind"] == kind and r.labels["source"] == "responses" for r in rows)
+        told: dict[str, str] = {}
+        if facts.timings is not None and is_told:
+            told |= {str(phase): words for phase, words in facts.timings.boundaries.items()}
         for capability, metric in facts.metrics.items():
             if metric.unit == "seconds":
-                labels = {"kind": kind, "told_by": "window", "duration": capability}
+                is_same = told.get(capability) == metric.boundary
+                labels = {"kind": kind, "told_by": "both" if is_same else "window", "duration": capability}
                 yield row(f"{kind}~{capability}", labels | {"boundary": f"{kind}_{capability}"}, {})
-        is_told = any(r.labels["server_kind"] == kind and r.labels["source"] == "responses" for r in rows)
-        for phase in facts.timings.boundaries if facts.timings is not None and is_told else ():
+                if is_same:
+                    del told[capability]
+        for phase in told:
             labels = {"kind": kind, "told_by": "responses", "duration": phase}
             yield row(f"{kind}~told~{phase}", labels | {"boundary": f"{kind}_told_{phase}"}, {})
     for duration in ("before", "ttft", "per_token", "e2e"):

@@ -103,7 +103,12 @@ ENGINE_SIDE_WORDS: dict[str, str] = {
     "told_by:window": N_("server's counters"),
     "told_by:responses": N_("each response"),
     "told_by:client": N_("client"),
+    "told_by:both": N_("counters and responses"),
     "told_by:none": N_("nobody"),
+    "engine_name:vllm": N_("vLLM"),
+    "engine_name:llamacpp": N_("llama.cpp"),
+    "engine_name:sglang": N_("SGLang"),
+    "engine_name:tgi": N_("TGI"),
     "need:claimed": N_("claimed, not needed"),
     "server_restarted": N_("the server was started anew"),
 }

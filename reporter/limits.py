@@ -15,6 +15,8 @@ from .weights import load_limits
 from .wording import sentence
 
 NOT_STATED = "not stated"
+ENGINE_CACHE = "engine"
+"""The cache strategy of an engine behind a server: its own, which it does not tell."""
 ALL_DOCUMENTS = "all~all"
 
 
@@ -104,15 +106,22 @@ def _factors(case: Case, measured: Sequence[Configuration]) -> Iterator[Sentence
         return
     labels = {configuration.key: configuration.label for configuration in measured}
     engines = {configuration.key: configuration.engine for configuration in measured}
-    differing: dict[tuple[str, str], list[str]] = {}
+    differing: dict[tuple[str, str], list[Configuration]] = {}
     for configuration in measured:
         if configuration.factor in ("several", "engine") and configuration.accepted is not None:
             right = labels.get(configuration.reference_key or "", case.reference.label)
             has_other = configuration.engine != engines.get(configuration.reference_key or "", case.reference.engine)
             key = "limit_engines" if has_other or configuration.factor == "engine" else "limit_factors"
-            differing.setdefault((key, right), []).append(configuration.label)
+            differing.setdefault((key, right), []).append(configuration)
     for (key, right), left in differing.items():
-        yield sentence(key, left=", ".join(left), right=right)
+        if key == "limit_engines":  # one engine at several loads is named once
+            first = {(c.engine, c.variant, c.device): c for c in sorted(left, key=_load_of, reverse=True)}
+            left = [c for c in left if first[c.engine, c.variant, c.device] is c]
+        yield sentence(key, left=", ".join(c.label for c in left), right=right)
+
+
+def _load_of(configuration: Configuration) -> tuple[int, int]:
+    return configuration.batch, configuration.concurrency
 
 
 def not_tested(case: Case) -> list[Sentence]:
@@ -128,9 +137,11 @@ def _untested(case: Case) -> Iterator[Sentence]:
         yield sentence("untested_gpu")
     if all(c.batch == c.concurrency == 1 for c in measured):
         yield sentence("untested_concurrency")
-    caches = sorted({row.labels["cache"] for row in book.rows("variants") if row.labels.get("cache")})
-    if caches:
-        yield sentence("untested_cache", cache=", ".join(caches))
+    caches = {row.labels["cache"] for row in book.rows("variants") if row.labels.get("cache")}
+    if caches == {ENGINE_CACHE}:
+        yield sentence("untested_cache_engine")
+    elif caches:
+        yield sentence("untested_cache", cache=", ".join(sorted(caches - {ENGINE_CACHE})))
     if case.stage != "test" and case.look_count == 0:
         yield sentence("untested_test_set")
     loads = book.rows("load_series")

@@ -8,14 +8,12 @@ from .board import NARROW, WIDE, Chart, finished
 from .charts import ChartMaker
 from .dossier import Figure, Row, number
 from .figure_text import Scale, scale_of
-from .load_lines import LoadDrawing, LoadLine, LoadPoint, load_lines
+from .load_lines import CHARACTER, LoadDrawing, LoadLine, LoadPoint, load_lines
 from .svg import ACCENT, INK, QUIET
 from .translate import N_
 
 HEIGHT = 210.0
 LEFT_ROOM = 46.0
-CHARACTER = 5.6
-"""Pixels that one character of a name takes, on the generous side."""
 COLOURS = (ACCENT, INK, QUIET)
 """Of the lines in turn; their names stand at their ends in the same colour."""
 MOST_FAILED_PERCENT = 1.0
@@ -100,17 +98,16 @@ class LoadCharts:
 
     def _by_variant(self, rows: Iterable[Row]) -> dict[str, list[Row]]:
         """Return name of a line -> its rows by concurrency; the reference in process is one point of its own."""
-        found: dict[str, list[Row]] = {}
-        rows = list(rows)
-        has_engines = len({r.labels["engine"] for r in rows}) > 1
+        found: dict[tuple[str, ...], list[Row]] = {}
         for r in rows:
-            variant, engine = r.labels["variant"], r.labels["engine"]
-            named = has_engines and not (engine.lower() in variant.lower() or variant.lower() in engine.lower())
-            name = f"{variant} ({engine})" if named else variant
-            if len({x.labels["device"] for x in rows}) > 1:
-                name += f", {r.labels['device']}"
-            found.setdefault(name, []).append(r)
-        return {name: sorted(each, key=lambda r: self._value(r, "concurrency")) for name, each in found.items()}
+            found.setdefault(tuple(r.labels[name] for name in ("variant", "engine", "device")), []).append(r)
+        names = [_shared_name([r.labels["label"] for r in each]) or key[0] for key, each in found.items()]
+        if len(set(names)) < len(names):
+            names = [", ".join(key) for key in found]
+        return {
+            name: sorted(each, key=lambda r: self._value(r, "concurrency"))
+            for name, each in zip(names, found.values(), strict=True)
+        }
 
     # -- points ---------------------------------------------------------------------------------------------------
 
@@ -196,6 +193,17 @@ class LoadCharts:
 
     def _value(self, r: Row, column: str) -> float:
         return number(self.maker.figure(r, column)) or 0.0
+
+
+def _shared_name(labels: list[str]) -> str:
+    """Return what the labels of one line begin with alike, in whole words: the number at its end is the load's."""
+    words = [label.split(" ") for label in labels]
+    shared = words[0]
+    for other in words[1:]:
+        shared = [word for place, word in enumerate(shared) if other[: place + 1] == shared[: place + 1]]
+    while len(shared) > 1 and (shared[-1].isdigit() or shared[-1] == "·"):
+        shared = shared[:-1]
+    return " ".join(shared).rstrip(" ,;:(–-·")
 
 
 def _colours(lines: dict[str, list[Row]]) -> list[str]:

@@ -9,6 +9,8 @@ from .drawing import SMALL, alt, as_svg
 from .step_lines import spread
 from .svg import GROUND, INK, WARNING
 
+CHARACTER = 5.6
+"""Pixels that one character of a name takes, on the generous side."""
 _NUMBER = "datum.value == 0 ? '0' : format(datum.value, ',~')"
 
 
@@ -72,9 +74,17 @@ def _x(drawing: LoadDrawing) -> Any:
     if not drawing.x_ticks:
         axis = alt.Axis(title=drawing.x_title, labelExpr=_NUMBER, tickCount=5)
         return alt.X("x:Q", scale=alt.Scale(domain=[0, drawing.right], nice=False), axis=axis)
-    ends = [drawing.x_ticks[0] / 1.15, drawing.x_ticks[-1] * 1.15]
+    ends = [drawing.x_ticks[0] / max(1.15, _room_before(drawing)), drawing.x_ticks[-1] * 1.15]
     axis = alt.Axis(title=drawing.x_title, labelExpr=_NUMBER, values=list(drawing.x_ticks))
     return alt.X("x:Q", scale=alt.Scale(type="log", base=2, domain=ends, nice=False), axis=axis)
+
+
+def _room_before(drawing: LoadDrawing) -> float:
+    """Return the factor by which the axis begins before its first value, so that a lone point's name fits there."""
+    first, last = drawing.x_ticks[0], drawing.x_ticks[-1] * 1.15
+    lone = [line.points[0] for line in drawing.lines if len(line.points) == 1 and not line.is_dashed]
+    pixels = min(max((14 + CHARACTER * len(p.name) for p in lone if p.x == first), default=0.0), drawing.width / 2)
+    return float((last / first) ** (pixels / (drawing.width - pixels)))
 
 
 def _y(drawing: LoadDrawing) -> Any:
@@ -111,18 +121,23 @@ def _line(line: LoadLine, x: Any, y: Any) -> list[Any]:
 def _names(drawing: LoadDrawing, x: Any, y: Any) -> list[Any]:
     """Name points beside them, and each line at the right edge; names that would lie on one another are moved apart."""
     layers = []
-    named = [(p, len(line.points) == 1) for line in drawing.lines for p in line.points if p.name]
-    for style in sorted({(p.is_warned, alone, p.is_name_below) for p, alone in named}):
-        is_warned, is_alone, is_below = style
-        found = [p for p, alone in named if (p.is_warned, alone, p.is_name_below) == style]
+    named = [p for line in drawing.lines for p in line.points if p.name and len(line.points) > 1]
+    for is_warned, is_below in sorted({(p.is_warned, p.is_name_below) for p in named}):
+        found = [p for p in named if (p.is_warned, p.is_name_below) == (is_warned, is_below)]
         data = alt.Data(values=[{"x": p.x, "y": p.y, "t": p.name} for p in found])
-        # a point alone may stand at the axis: its name runs from it to the right
-        align, dx = ("left", -4) if is_alone else ("center", 0)
         baseline, dy = ("top", 7) if is_below else ("bottom", -6)
         mark = alt.Chart(data).mark_text(
-            align=align, baseline=baseline, dx=dx, dy=dy, fontSize=SMALL, color=WARNING if is_warned else INK
+            align="center", baseline=baseline, dy=dy, fontSize=SMALL, color=WARNING if is_warned else INK
         )
         layers.append(mark.encode(x=x, y=y, text="t:N"))
+    lone = [(line.points[0], line.colour) for line in drawing.lines if len(line.points) == 1 and line.points[0].name]
+    at = [drawing.height * (1 - p.y / drawing.top) for p, _ in lone]
+    for (p, colour), pixel in zip(lone, spread(at, drawing.height), strict=True):
+        data = alt.Data(values=[{"x": p.x, "t": p.name}])
+        mark = alt.Chart(data).mark_text(
+            align="right", baseline="middle", dx=-8, fontSize=SMALL, color=WARNING if p.is_warned else colour
+        )
+        layers.append(mark.encode(x=x, y=alt.value(pixel), text="t:N"))
     ends = [(line.points[-1].y, line.name, line.colour) for line in drawing.lines if line.name]
     at = [drawing.height * (1 - value / drawing.top) for value, *_ in ends]
     for (_, name, colour), pixel in zip(ends, spread(at, drawing.height), strict=True):

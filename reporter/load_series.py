@@ -42,11 +42,13 @@ def has_lost_too_many(book: Book, row: Row) -> bool:
 
 
 def reused(book: Book, row: Row) -> Figure | None:
-    """Return the share of prompt tokens found in the server's cache: by its answers, else by its counters."""
+    """Return the share of prompt tokens found in the server's cache: the larger of its answers' and its counters'."""
     told = book.figure(row, "cached_percent")
-    if told is not None and told.value is not None:
+    if row.labels["is_judged"] != "yes":  # the counters are those of the judged pass
         return told
-    return book.figure(book.row("engine_counts", row.labels["configuration_key"]), "reuse_percent")
+    counted = book.figure(book.row("engine_counts", row.labels["configuration_key"]), "reuse_percent")
+    known = [figure for figure in (told, counted) if figure is not None and figure.value is not None]
+    return max(known, key=lambda figure: number(figure) or 0.0, default=told or counted)
 
 
 def has_reused(book: Book, row: Row) -> bool:

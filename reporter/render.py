@@ -132,6 +132,14 @@ class View:
         rows = found.rows if found else []
         return [r for r in rows if all(r.labels.get(k) == v for k, v in labels.items())]
 
+    def rows_of(self, *tables: str) -> list[Row]:
+        """Return the rows of several tables, one after the other."""
+        return [row for table in tables for row in self.rows(table)]
+
+    def served(self, table: str, *, is_served: bool = True) -> list[Row]:
+        """Return the rows of what ran behind a server, or of what did not, by the label that names the server."""
+        return [r for r in self.rows(table) if bool(r.labels.get("server")) == is_served]
+
     def values(self, table: str, label: str) -> list[str]:
         """Return the distinct values of a label, in the order of the rows."""
         return self.distinct(self.rows(table), label)

@@ -134,6 +134,7 @@ NOT_TESTED: dict[str, Wording] = {
     "untested_concurrency": say("Memory and quality by context length and concurrency."),
     "untested_gpu": say("Any GPU: the only device was the processor."),
     "untested_cache": say("Other cache strategies than {cache}."),
+    "untested_cache_engine": say("Other cache strategies than the engine's own."),
     "untested_probes": say("Machine probes: memory bandwidth, round trip, the brake of the token time."),
     "untested_reload": say("Reload of the chosen artefact in a fresh process."),
     "untested_test_set": say("Confirmation on the test documents."),

@@ -11,6 +11,7 @@
 -- figure waiting_max | requests | claimed | highest number of requests that the server said were waiting, over those pages
 -- figure cache_use_percent | percent | claimed | 100 x highest share of the key-value cache in use, over those pages
 -- figure cache_capacity_tokens | tokens | claimed | tokens that the server says its key-value cache holds
+-- figure cache_bytes | bytes | claimed | size of the key-value cache, as the server says
 -- figure memory_fraction_percent | percent | claimed | 100 x share of the device's memory that the engine was told to take at its start
 -- figure weight_bytes | bytes | claimed | size of the weights, as the server says
 -- figure reuse_percent | percent | claimed | 100 x prompt tokens found in the server's cache / prompt tokens looked up
@@ -73,6 +74,7 @@ select
     waiting_max,
     100 * cache_use as cache_use_percent,
     cache_capacity_tokens,
+    try_cast(claims['cache_bytes'] as bigint) as cache_bytes,
     100 * try_cast(claims['memory_fraction'] as double) as memory_fraction_percent,
     try_cast(claims['weight_bytes'] as bigint) as weight_bytes,
     case when prefix_queries > 0 then 100 * prefix_hits / prefix_queries end as reuse_percent,
@@ -84,6 +86,7 @@ select
     if(list_contains(capabilities, 'waiting'), 'not_measured', 'not_exposed_by_engine') as waiting_max_missing,
     if(list_contains(capabilities, 'cache_use'), 'not_measured', 'not_exposed_by_engine') as cache_use_percent_missing,
     'not_exposed_by_engine' as cache_capacity_tokens_missing,
+    'not_exposed_by_engine' as cache_bytes_missing,
     'not_exposed_by_engine' as memory_fraction_percent_missing,
     'not_exposed_by_engine' as weight_bytes_missing,
     'not_exposed_by_engine' as scrape_count_missing,

@@ -1,5 +1,5 @@
 -- one row per variant on a device: observed after warm-up, else after loading
--- labels: label, variant, model_id, revision, origin, quantization, weight_storage, compute_dtype, attention, cache, output_layer, bits, group_size, excluded, tied, offload, deviations, file_digests, observed_at, environment_id
+-- labels: label, variant, model_id, revision, origin, quantization, weight_storage, compute_dtype, attention, cache, output_layer, bits, group_size, excluded, tied, offload, deviations, file_digests, observed_at, environment_id, server, server_claims
 -- figure parameter_count | count | measured | parameters found in the loaded model
 -- figure loaded_weight_bytes | bytes | measured | bytes of all weight storages right after loading, before the first request
 -- figure weight_bytes | bytes | measured | bytes of all weight storages, each once, scales included
@@ -35,6 +35,16 @@ select
         as file_digests,
     observed_at,
     environment_id,
+    requested['server'] as server,
+    array_to_string(
+        list_sort(
+            list_transform(
+                list_filter(map_entries(observed), lambda e: regexp_matches(e.key, '^claimed_(model|weight|parameters|dtype|quantization)')),
+                lambda e: e.key[9:] || '=' || e.value
+            )
+        ),
+        '; '
+    ) as server_claims,
     parameter_count,
     loaded.loaded_weight_bytes,
     weight_bytes,

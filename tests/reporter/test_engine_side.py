@@ -18,6 +18,7 @@ from reporter.assemble import build_dossier
 from reporter.book import Book
 from reporter.dossier import Figure, Row
 from reporter.engine_side_tables import reused_configurations
+from reporter.load_series import unranked
 from reporter.render import render
 from reporter.sections import absent, present
 
@@ -103,7 +104,7 @@ def servers() -> list[ServerScript]:
         *(ServerScript(name=name, loads=each) for name, each in of_vllm.items()),
         ServerScript(name="warm", loads=(reused,), cache_state="warm"),
         ServerScript(name="llama", kind="llamacpp", loads=(LoadScript(scrapes=llamacpp(TOKENS + 40)),)),
-        ServerScript(name="serve", kind="transformers", loads=(LoadScript(),)),
+        ServerScript(name="serve", kind="transformers", loads=(LoadScript(),), claims={}),
         ServerScript(name="sgl", kind="sglang", loads=(LoadScript(scrapes=histograms("sglang", SGLANG)),)),
         ServerScript(name="tgi", kind="tgi", loads=(LoadScript(scrapes=histograms("tgi", TGI)),)),
         ServerScript(name="big", loads=(LoadScript(scrapes=vllm()),), claims=claimed, peak_bytes=72 * 2**30),
@@ -283,6 +284,34 @@ def test_a13_reuse_that_the_servers_counters_show_in_a_cold_pass_is_flagged_and_
     assert built.counted("warm", "reuse_percent").value == pytest.approx(90.0)
     assert built.notices("warm") == []
     assert reused_configurations(Book(built.dossier.figures, built.dossier.tables)) == {f"reused{PLACE}"}
+
+
+def test_a13_reuse_that_the_counters_alone_show_keeps_a_cold_pass_out_of_every_ranking_of_times(built: Built) -> None:
+    """The answers told of no cached token at all; the larger of both accounts counts."""
+    book = Book(built.dossier.figures, built.dossier.tables)
+    keys = [row.labels["configuration_key"] for row in built.rows("engine_window")]
+    assert {key for key in keys if unranked(book, key) == "cache_reuse"} == reused_configurations(book)
+    flagged = {
+        row.labels["configuration_key"] for row in built.rows("load_flags") if row.labels["flag"] == "cache_reuse"
+    }
+    assert flagged == {f"reused{PLACE}"}
+
+
+def test_an_engine_behind_a_server_stands_with_its_own_name_and_the_version_that_it_claims(built: Built) -> None:
+    engines = {row.labels["server"]: row.labels for row in built.rows("engines") if row.labels.get("server")}
+    assert engines["big"]["version"] == "0.32.0"
+    assert engines["big"]["claims"] == "cache_capacity_tokens=420000; memory_fraction=0.9"
+    assert engines["serve"]["name"] == "transformers serve"
+    assert not engines["serve"].get("version"), "what a server does not tell is not made up"
+    own = [row.labels for row in built.rows("engines") if not row.labels.get("server")]
+    assert [labels["name"] for labels in own] == ["scripted"]
+
+
+def test_a_remark_on_the_means_is_made_once_with_all_that_it_holds_of(built: Built) -> None:
+    said = [sentence for row in built.rows("engine_notes") for sentence in row.sentences]
+    assert len(said) == len({(one.key, *one.parameters.values()) for one in said})
+    silent = next(row for row in built.rows("engine_notes") if row.sentences[0].key == "engine_no_queue")
+    assert silent.labels["label"].startswith("llama")
 
 
 def test_preemptions_queue_and_cache_at_their_highest_come_from_the_pages_read_in_between(built: Built) -> None:
