@@ -124,6 +124,12 @@ def write_runs(kit: Kit, folder: Path) -> Path:
 
 
 @pytest.fixture
+def decided(decide: Any) -> Any:
+    """`decided(campaign_path)`: the dossier of the plain case's records, written and measured once."""
+    return lambda campaign: decide("paid", campaign, write=write_runs)
+
+
+@pytest.fixture
 def runs(tmp_path: Path, campaign_records: Kit) -> Path:
     return write_runs(campaign_records, tmp_path / "runs")
 
@@ -219,9 +225,9 @@ def test_the_difference_to_the_invoices_is_zero_under_every_convention(made: Mad
     assert [row.key for row in chosen] == ["proportional_usage~separate"]
 
 
-def test_the_page_says_total_convention_and_that_it_never_changes_the_total(runs: Path, paid: Any) -> None:
+def test_the_page_says_total_convention_and_that_it_never_changes_the_total(decided: Any, paid: Any) -> None:
     paid.calendar += '[allocation]\nconvention = "even"\nreason = "fairness"\n'
-    page = render(build_dossier([runs], paid.write()), lang="en", medium="screen")
+    page = render(decided(paid.write()), lang="en", medium="screen")
     section = page[page.index('<section id="allocation"') :]
     words = re.sub(r"<[^>]+>", "", section[: section.index("</section>")])
     for text in ("106.95", "It never changes the total", "Convention even, version 1", "fairness", "0.00"):
@@ -267,17 +273,17 @@ def test_a_run_names_its_rental_itself_and_one_without_is_listed(
     assert busy < value(dossier, "usage/candidate~A/device_hours") + value(dossier, "usage/candidate~B/device_hours")
 
 
-def test_a_run_that_the_campaign_names_and_the_records_lack_is_said(runs: Path, paid: Any) -> None:
+def test_a_run_that_the_campaign_names_and_the_records_lack_is_said(decided: Any, paid: Any) -> None:
     paid.calendar = rental([RUN, "c" * 32]) + CHARGES
-    assert said(build_dossier([runs], paid.write())) == ["rental_runs"]
+    assert said(decided(paid.write())) == ["rental_runs"]
     paid.calendar = rental([]) + CHARGES
-    assert said(build_dossier([runs], paid.write())) == ["rental_unused"]
+    assert said(decided(paid.write())) == ["rental_unused"]
 
 
-def test_charges_in_two_currencies_stay_apart_and_the_rate_is_printed(runs: Path, paid: Any) -> None:
+def test_charges_in_two_currencies_stay_apart_and_the_rate_is_printed(decided: Any, paid: Any) -> None:
     rate = '[[exchange_rate]]\ncurrency = "USD"\nrate = "0.90"\non = 2026-01-05\nsource = "central bank"\n'
     paid.calendar = rental([RUN]) + rate + CHARGES.replace('"7.00"\ncurrency = "EUR"', '"7.00"\ncurrency = "USD"')
-    dossier = build_dossier([runs], paid.write())
+    dossier = decided(paid.write())
     assert [value(dossier, f"origin_charges/{code}/total") for code in ("EUR", "USD")] == [9_995, 700]
     rows = dossier.tables["reconciliation"].rows
     assert {(row.labels["currency"], value(dossier, row.cells["difference"])) for row in rows} == {
@@ -304,10 +310,10 @@ def test_a_convention_that_is_not_defined_is_said_and_leaves_the_charges_unalloc
     assert "no other convention steps in" in render(dossier, lang="en", medium="paper")
 
 
-def test_a_measured_configuration_that_is_no_candidate_bears_its_share(runs: Path, campaign_text: Any) -> None:
+def test_a_measured_configuration_that_is_no_candidate_bears_its_share(decided: Any, campaign_text: Any) -> None:
     campaign_text.candidate("A", "fp32", "o1").offer("o1", {3: "100.00"})
     campaign_text.calendar = rental([RUN]) + CHARGES.replace('candidate = "B"', 'candidate = "A"')
-    dossier = build_dossier([runs], campaign_text.write())
+    dossier = decided(campaign_text.write())
     of = {row.labels["of"] for row in dossier.tables["allocation"].rows}
     assert of == {"candidate", "configuration", "line"}
     other = next(row for row in dossier.tables["allocation"].rows if row.labels["of"] == "configuration")
@@ -329,10 +335,10 @@ def test_all_cards_of_a_rented_node_are_paid_for_and_one_is_used(
     assert value(dossier, "utilisation/machine/busy_hours") == pytest.approx(used)
 
 
-def test_passes_outside_the_rented_time_are_said_and_so_is_more_use_than_was_rented(runs: Path, paid: Any) -> None:
+def test_passes_outside_the_rented_time_are_said_and_so_is_more_use_than_was_rented(decided: Any, paid: Any) -> None:
     short = rental([RUN]).replace("T09:00:00Z", "T09:00:05Z").replace("T10:00:00Z", "T09:00:08Z")
     paid.calendar = short + CHARGES
-    dossier = build_dossier([runs], paid.write())
+    dossier = decided(paid.write())
     assert {"rental_overrun", "rental_outside"} <= set(said(dossier))
     assert value(dossier, "utilisation/machine/idle_hours") == 0
     assert value(dossier, "utilisation/machine~EUR/used_cost") == 9_995

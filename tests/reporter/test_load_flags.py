@@ -13,7 +13,7 @@ from served_campaign import LoadScript, Served, ServerScript, write_served
 from collector.contract.protocol import Gates
 from reporter.assemble import build_dossier
 from reporter.check import check
-from reporter.dossier import Dossier, Row
+from reporter.dossier import Dossier, Row, Sentence
 
 Kit = Any
 CPU = "example-cpu-2-cores"
@@ -226,47 +226,47 @@ def test_a11_another_count_of_prompt_tokens_by_the_server_is_said_with_both_toke
     assert "prompt_count" not in flags(dossier, series_key("steady", 1))
 
 
-def test_a13_reuse_in_a_cold_pass_is_flagged_and_kept_out_of_the_ranking(
-    campaign_records: Kit, tmp_path: Path, dossier: Dossier
-) -> None:
-    assert "cache_reuse" in flags(dossier, series_key("prompting", 1))
-    fast = LoadScript(concurrency=4, first_token_ns=20 * MS, cached_share=0.9)
-    found = ranked(campaign_records, tmp_path, {"reused": fast, "cold": LoadScript(concurrency=2)})
-    assert statuses(found)["cold"] == "recommended"
-    assert statuses(found)["reused"] == "excluded"
-    said = next(r for r in found.tables["candidates"].rows if r.labels["label"] == "reused").sentences[0]
-    assert said.key == "verdict_cache_reuse"
-
-
-def test_a13_reuse_that_only_the_servers_counters_tell_keeps_out_of_the_ranking_too(
-    campaign_records: Kit, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def rivals(tmp_path_factory: pytest.TempPathFactory, campaign_records: Kit) -> Dossier:
+    """Three servers that would be faster than the plain one, each with a reason not to be ranked before it."""
     hits, queries = "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"
-    before, after = {hits: 0.0, queries: 0.0}, {hits: 2700.0, queries: 3000.0}
-    fast = LoadScript(
-        concurrency=4, first_token_ns=20 * MS, cached_share=None, scrapes={"before": before, "after": after}
-    )
-    found = ranked(campaign_records, tmp_path, {"reused": fast, "cold": LoadScript(concurrency=2)})
-    assert cells(found, "load_series", series_key("reused", 4))["cached_percent"] is None
-    assert "cache_reuse" in flags(found, series_key("reused", 4))
-    assert statuses(found) == {**statuses(found), "cold": "recommended", "reused": "excluded"}
-    said = next(r for r in found.tables["candidates"].rows if r.labels["label"] == "reused").sentences[0]
-    assert found.figures[said.parameters["cached"][1:]].value == pytest.approx(90.0)
-
-
-def test_a24_a_server_that_refuses_a_third_and_is_quick_with_the_rest_does_not_win(
-    campaign_records: Kit, tmp_path: Path
-) -> None:
+    counted = {"before": {hits: 0.0, queries: 0.0}, "after": {hits: 2700.0, queries: 3000.0}}
+    loads = {
+        "reused": LoadScript(concurrency=4, first_token_ns=20 * MS, cached_share=0.9),
+        "counted": LoadScript(concurrency=4, first_token_ns=20 * MS, cached_share=None, scrapes=counted),
+        "refusing": LoadScript(concurrency=4, first_token_ns=20 * MS, token_gap_ns=3 * MS, outcomes=REFUSED),
+        "plain": LoadScript(concurrency=4),
+    }
     gates = Gates(min_accepted_percent="50")
-    quick = LoadScript(concurrency=4, first_token_ns=20 * MS, token_gap_ns=3 * MS, outcomes=REFUSED)
-    found = ranked(campaign_records, tmp_path, {"refusing": quick, "serving": LoadScript(concurrency=4)}, gates=gates)
-    line = cells(found, "load_closed", series_key("refusing", 4))
+    return ranked(campaign_records, tmp_path_factory.mktemp("rivals"), loads, gates=gates)
+
+
+def verdict(dossier: Dossier, name: str) -> Sentence:
+    return next(r for r in dossier.tables["candidates"].rows if r.labels["label"] == name).sentences[0]
+
+
+def test_a13_reuse_in_a_cold_pass_is_flagged_and_kept_out_of_the_ranking(rivals: Dossier, dossier: Dossier) -> None:
+    assert "cache_reuse" in flags(dossier, series_key("prompting", 1))
+    assert statuses(rivals)["plain"] == "recommended"
+    assert statuses(rivals)["reused"] == "excluded"
+    assert verdict(rivals, "reused").key == "verdict_cache_reuse"
+
+
+def test_a13_reuse_that_only_the_servers_counters_tell_keeps_out_of_the_ranking_too(rivals: Dossier) -> None:
+    assert cells(rivals, "load_series", series_key("counted", 4))["cached_percent"] is None
+    assert "cache_reuse" in flags(rivals, series_key("counted", 4))
+    assert statuses(rivals)["counted"] == "excluded"
+    said = verdict(rivals, "counted")
+    assert rivals.figures[said.parameters["cached"][1:]].value == pytest.approx(90.0)
+
+
+def test_a24_a_server_that_refuses_a_third_and_is_quick_with_the_rest_does_not_win(rivals: Dossier) -> None:
+    line = cells(rivals, "load_closed", series_key("refusing", 4))
     assert line["failed_percent"] == pytest.approx(35.0)
-    assert line["e2e_p50_s"] < cells(found, "load_closed", series_key("serving", 4))["e2e_p50_s"]
-    assert statuses(found)["serving"] == "recommended"
-    assert statuses(found)["refusing"] == "excluded"
-    said = next(r for r in found.tables["candidates"].rows if r.labels["label"] == "refusing").sentences[0]
-    assert said.key == "verdict_failing"
+    assert line["e2e_p50_s"] < cells(rivals, "load_closed", series_key("plain", 4))["e2e_p50_s"]
+    assert statuses(rivals)["plain"] == "recommended"
+    assert statuses(rivals)["refusing"] == "excluded"
+    assert verdict(rivals, "refusing").key == "verdict_failing"
 
 
 def test_a27_without_a_count_of_tokens_rates_of_tokens_are_absent_and_rates_of_requests_stand(dossier: Dossier) -> None:
@@ -283,21 +283,23 @@ def test_a27_without_a_count_of_tokens_rates_of_tokens_are_absent_and_rates_of_r
     assert "no_count" in flags(dossier, key)
 
 
-@pytest.mark.parametrize(("slower", "is_said"), [(1.25, True), (1.04, False)])
 def test_a30_drift_between_first_and_last_run_of_one_configuration_doubts_the_whole_campaign(
-    campaign_records: Kit, tmp_path: Path, slower: float, is_said: bool
+    campaign_records: Kit, tmp_path: Path
 ) -> None:
-    load = LoadScript(concurrency=2, repetitions=2, speed_by_repetition={2: slower})
+    slower = {"drifting": 1.25, "holding": 1.04}
+    servers = [
+        ServerScript(name=name, loads=(LoadScript(concurrency=2, repetitions=2, speed_by_repetition={2: factor}),))
+        for name, factor in slower.items()
+    ]
     served = write_served(
-        campaign_records, tmp_path / "runs", servers=[ServerScript(loads=(load,))], documents=12, critical=0,
-        has_reference_at_end=True,
+        campaign_records, tmp_path / "runs", servers=servers, documents=12, critical=0, has_reference_at_end=True,
     )  # fmt: skip
     found = build_dossier([served.files.runs], None, cache_dir=tmp_path / "cache")
-    said = [s for s in found.notices if s.key == "notice_drift"]
-    assert [s.parameters["label"] for s in said] == (["vllm · 2"] if is_said else [])
+    assert [s.parameters["label"] for s in found.notices if s.key == "notice_drift"] == ["drifting · vllm · 2"]
     drift = {r.labels["configuration_key"]: found.figures[r.cells["drift_percent"]].value
              for r in found.tables["load_drift"].rows}  # fmt: skip
-    assert drift[f"vllm~{CPU}~b1~c2"] == pytest.approx(100 * (slower - 1), abs=1)
+    for name, factor in slower.items():
+        assert drift[f"{name}~{CPU}~b1~c2"] == pytest.approx(100 * (factor - 1), abs=1)
     assert drift[f"fp32~{CPU}~b1~c1"] < 10
 
 
