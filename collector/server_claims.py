@@ -29,8 +29,8 @@ def server_claim(
     """Return what the server claims; pass_id is filled by the worker.
 
     headers: of every request, the key included; none is recorded. metrics: its metrics page, which is asked for where
-    it is not given. A path that does not answer claims nothing. Of a
-    place on the server's machine the last name is kept.
+    it is not given. A path that does not answer claims nothing. Of a place on the server's machine the last name is
+    kept.
     """
     facts = KINDS[choice.kind]
     claims: dict[str, str] = {}

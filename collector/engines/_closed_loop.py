@@ -5,9 +5,9 @@ is the order of the pass. Every request gets one answer: one that the manager le
 as its cause, or at its time limit; one that is told twice ends the pass.
 
 Stamps: `intended` is when its place became free, `sent` when it was handed over, which comes before the answer that
-made room is turned into text; tokens have the manager's stamps,
-taken when the host has read a step; `done` is after the ids were turned into text. Queue, prefill and decode are by the
-manager: from being handed over to leaving its queue, to its first token, and from there to its end.
+made room is turned into text; tokens have the manager's stamps, taken when the host has read a step; `done` is after
+the ids were turned into text. Queue, prefill and decode are by the manager: from being handed over to leaving its
+queue, to its first token, and from there to its end.
 
 Texts that end an answer are looked for after each token, here, for the manager knows ids alone; it may compute one or
 two more tokens before it drops the request, which are neither kept nor stamped. A request at its time limit likewise.

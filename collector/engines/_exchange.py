@@ -101,6 +101,9 @@ def _wire(
     exchange: Exchange, found: Received, prompt: EncodedPrompt, rules: ReadingRules, sent: SentPrompt
 ) -> Wire:  # fmt: skip
     usage, times = found.usage, engine_timings(rules.kind, found.timings)
+    evidence = sent.evidence or _evidence_by_count(usage.prompt_tokens, prompt, sent)
+    is_guess = evidence == "differs" and sent.evidence is None  # by the count alone nobody knows what the model saw
+    ids = None if is_guess else sent.server_ids
     cached = usage.cached_tokens if usage.cached_tokens is not None else _whole(found.timings.get("cache_n"))
     return Wire(
         connection_wait_ns=exchange.connection_wait_ns, headers_ns=exchange.headers_ns,
@@ -109,8 +112,8 @@ def _wire(
         http_status=exchange.http_status, prompt_tokens=usage.prompt_tokens, nonce_tokens=sent.nonce_tokens,
         reasoning_tokens=usage.reasoning_tokens, cached_tokens=cached,
         engine_queue_ns=times.queue_ns, engine_prefill_ns=times.prefill_ns, engine_decode_ns=times.decode_ns,
-        prompt_evidence=sent.evidence or _evidence_by_count(usage.prompt_tokens, prompt, sent),
-        prompt_token_ids=sent.server_ids, reasoning_text=found.thinking or None, chunk_stamps_ns=found.content_ns,
+        prompt_evidence=evidence,
+        prompt_token_ids=ids, reasoning_text=found.thinking or None, chunk_stamps_ns=found.content_ns,
         chunk_tokens=found.content_tokens,
     )  # fmt: skip
 

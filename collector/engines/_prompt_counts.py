@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from importlib.metadata import version
 
-from collector.contract.records.requests import PromptEvidence
-
 from ._prompting import TemplateEncoder
 from ._session import Session
 from .base import Answer
@@ -14,11 +12,6 @@ from .base import Answer
 COUNT_SHARE, COUNT_TOKENS = 0.02, 8
 """A count further away than this from the local one is worth a warning; either is enough."""
 _log = logging.getLogger("prompt_count")
-
-
-def by_count(told: int | None, sent: int) -> PromptEvidence:
-    """Return what a server's count of prompt tokens says of what was sent."""
-    return "rendered" if told is None else "count" if told == sent else "differs"
 
 
 class PromptCounts:

@@ -30,7 +30,7 @@ from collector.scrapes import scrape_record
 from ._cold import ColdRequests, with_nonce
 from ._context import claimed_context_tokens, refused
 from ._exchange import ReadingRules, SentPrompt, answer_of
-from ._prompt_counts import PromptCounts, by_count
+from ._prompt_counts import PromptCounts
 from ._prompting import TemplateEncoder, messages_of
 from ._requests import RequestWriter
 from ._same_prompt import ServerTokenizer
@@ -227,15 +227,10 @@ class Serving:
 
     def _answer(self, exchange: Exchange, one: Prepared) -> Answer:
         answer = answer_of(exchange, one.prompt, self._rules, one.sent)
-        if answer.failure_message is not None:
-            words = self._session.without_secrets(answer.failure_message)
-            answer = msgspec.structs.replace(answer, failure_message=words)
-        if answer.wire is None or one.sent.evidence is not None or one.sent.nonce_tokens is None:
+        if answer.failure_message is None:
             return answer
-        evidence = by_count(answer.wire.prompt_tokens, len(one.prompt.token_ids) + one.sent.nonce_tokens)
-        ids = None if evidence == "differs" else answer.wire.prompt_token_ids  # else nobody knows what the model saw
-        wire = msgspec.structs.replace(answer.wire, prompt_evidence=evidence, prompt_token_ids=ids)
-        return msgspec.structs.replace(answer, wire=wire)
+        words = self._session.without_secrets(answer.failure_message)
+        return msgspec.structs.replace(answer, failure_message=words)
 
     def _too_long(self, one: Prepared) -> Answer | None:
         generation = self._setup.generation

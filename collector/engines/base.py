@@ -105,8 +105,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """What a request engine adds to an answer. Stamps as in Answer; durations of the engine by the engine's clock.
 
     prompt_tokens: the server's count, null where it told none. chunk_stamps_ns and chunk_tokens: one per event with
-    content, kept only for the steps file; tokens are empty where the server does not count per chunk. raw: the first
-    bytes of what could not be read.
+    content, kept only for the steps file; tokens are empty where the server does not count per chunk.
     """
 
     connection_wait_ns: int | None = None
