@@ -122,8 +122,9 @@ def _cost(end: PassEnd, answered: Sequence[Request], failure: Failure | None, *,
     if failure is not None and end.pass_outcome == "failed":
         return Cost(end.pass_ns, 0, 0, None, failure.failure_cause, failure.phase)
     load_ns, measure_ns = end.phase_ns.get("load", 0), end.phase_ns.get("measure", 0)
-    per_document = _per_document(answered, measure_ns, end.try_count, together=together)
-    return Cost(end.pass_ns - measure_ns, load_ns, end.try_count, per_document)
+    documents = end.distinct_document_count  # tries made again are no further documents
+    per_document = _per_document(answered, measure_ns, documents, together=together)
+    return Cost(end.pass_ns - measure_ns, load_ns, documents, per_document)
 
 
 def _per_document(

@@ -16,8 +16,8 @@ from collector.cli import main
 from collector.clock import FakeClock
 from collector.contract.campaign_file import read_campaign
 from collector.contract.errors import DossierError
-from collector.contract.records import Device, Header, PassBegin, Record, Request
-from collector.estimate import Cost, Measured, Span, measured_in
+from collector.contract.records import Device, Header, PassBegin, PassEnd, Record, Request
+from collector.estimate import Cost, Measured, Span, _cost, measured_in
 from collector.machine import ThisMachine
 from collector.pilot import PlanReport, pilot_options, plan_report, planned
 from collector.plan import Chosen
@@ -92,6 +92,21 @@ def test_hours_are_start_and_load_once_and_the_documents_in_proportion(
     assert report.reloads == {"fp32": reload, "bf16": reload}
     assert report.whole == one_pass.times(3).plus(reload.times(2))
     assert (report.documents, report.failed) == (4, [])
+
+
+def test_tries_made_again_are_no_further_documents() -> None:
+    end = PassEnd(
+        pass_id="p", pass_outcome="completed", distinct_document_count=4, try_count=12, completed_request_count=4,
+        failed_request_count=0, output_token_count=4, phase_ns={"load": 5 * MS, "measure": 40 * MS}, pass_ns=60 * MS,
+        warmup_request_count=0,
+    )  # fmt: skip
+    request = Request(
+        pass_id="p", phase="measure", document_id="d", try_index=2, is_final=True, intended_ns=0,
+        sent_ns=0, done_ns=10 * MS, token_count_source="none", finish_reason="length", request_outcome="completed",
+    )  # fmt: skip
+    cost = _cost(end, [request], None, together=1)
+    assert cost.documents == 4
+    assert cost.per_document == Span(*[Fraction(10 * MS)] * 3)
 
 
 def test_what_the_pilot_expects_is_what_a_run_then_takes(
