@@ -21,7 +21,7 @@ import psutil
 
 from collector.contract.protocol import ServerChoice
 from collector.contract.records.base import FailureCause
-from collector.engines.faults import EngineStart
+from collector.engines.faults import EngineStart, ServerLost
 from collector.free_memory import free_memory_words
 from collector.processes import LongCommand
 from collector.server_address import (
@@ -209,11 +209,12 @@ def wait_ready(server: RunningServer, *, path: str, ready_s: float) -> None:
     """Wait until a GET of the path answers 200, and set `start_ns` of a started server.
 
     Of one that was there any answer will do, asked once: a gateway may keep its health to itself. Raises EngineStart
-    where it ended, or is not ready within `ready_s`, after stopping it.
+    where it ended, or is not ready within `ready_s`, after stopping it; ServerLost where nothing answers at a url, so
+    that a resumed run measures every pass again that found nobody.
     """
     if not server.is_started:
         if (answer := page_of(server.address, path, timeout_s=min(ready_s, 30.0))).status is None:
-            raise EngineStart(
+            raise ServerLost(
                 f"nothing answers at {server.base_url}: {answer.fault}",
                 next_step="start the server, or correct its url in the protocol",
                 cause="connection",

@@ -16,7 +16,7 @@ from collector.server_process import RunningServer, server_at, start_server, wai
 from ._artefact import Artefact
 from ._asking import Asker
 from .base import EngineSetup
-from .faults import EngineStart
+from .faults import ServerLost
 
 KEY_REFUSED = (401, 403)
 """A server's statuses that say: not you."""
@@ -126,7 +126,7 @@ def _model_name(choice: ServerChoice, facts: ServerKindFacts, asker: Asker, arte
     if len(names) == 1:
         return names[0]
     if listed is None and asker.last_status in KEY_REFUSED:
-        raise EngineStart(
+        raise ServerLost(
             f"the server {choice.name!r} answers {facts.models_path} with HTTP {asker.last_status}: it refuses who "
             "asks",
             next_step=key_advice(choice),

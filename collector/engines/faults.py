@@ -19,7 +19,7 @@ class NotAsRequested(EngineFault):
 
 
 class EngineStart(EngineFault):
-    """A server did not start, or is not there: says nothing about whether the model fits."""
+    """A server did not start: says nothing about whether the model fits."""
 
 
 class ServerLost(EngineFault):

@@ -18,7 +18,7 @@ import pytest
 
 from collector.contract.errors import DossierError
 from collector.contract.protocol import ServerChoice
-from collector.engines.faults import EngineStart
+from collector.engines.faults import EngineStart, ServerLost
 from collector.server_address import HOST, address_of, free_port, is_loopback
 from collector.server_process import RunningServer, server_at, start_server, wait_ready
 from collector.worker_faults import cause_of
@@ -274,7 +274,7 @@ def test_a_server_that_was_there_is_asked_once_and_never_stopped(start: Starter)
 
 def test_a_url_that_nothing_answers_is_a_connection_fault() -> None:
     server = server_at(ServerChoice(name="away", url=f"http://127.0.0.1:{free_port()}"))
-    with pytest.raises(EngineStart, match="nothing answers at http://127") as caught:
+    with pytest.raises(ServerLost, match="nothing answers at http://127") as caught:
         wait_ready(server, path="/health", ready_s=5)
     assert cause_of(caught.value, "load") == "connection"
 
