@@ -98,7 +98,7 @@ def test_requests_of_an_open_loop_are_due_by_the_schedule_whatever_was_answered(
     assert ran.window.in_flight_max > 5
     assert "in_flight_limit" not in ran.window.limit_reasons
     late_ns = sorted((each.sent_ns or 0) - each.intended_ns for each in ran.finals)
-    assert late_ns[15] < 20 * MS
+    assert late_ns[15] < 50 * MS, "waiting for an answer would make most of them 100 ms late"
     assert ran.window.send_delay_p50_ns == late_ns[14]
     assert ran.window.send_delay_max_ns == late_ns[29]
 
@@ -118,7 +118,9 @@ def test_an_arrival_beyond_the_limit_waits_and_counts_from_when_it_was_due() -> 
     assert ran.window.is_limit
     assert "in_flight_limit" in ran.window.limit_reasons
     assert numbers(stub) == list(range(8))
-    assert (ran.window.send_delay_max_ns or 0) < 50 * MS, "waiting for the limit is not the client being late"
+    assert (ran.window.send_delay_max_ns or 0) < (last.connection_wait_ns or 0), (
+        "waiting for the limit is not the client being late"
+    )
 
 
 def test_an_open_loop_opens_what_it_needs_and_no_more() -> None:
@@ -376,7 +378,7 @@ def test_the_window_says_how_late_the_loop_was_also_for_ticks_that_it_swallowed(
         return measured.window(time.perf_counter_ns(), mean_gap_ns=None, connection_count=0, reconnect_count=0)
 
     window = asyncio.run(busy_loop())
-    assert 150 * MS < (window.loop_lag_max_ns or 0) < 400 * MS
+    assert 150 * MS < (window.loop_lag_max_ns or 0) < (window.window_ns or 0)
     assert (window.loop_lag_p50_ns or 0) > 20 * MS, "twenty ticks fell into it"
     assert window.limit_reasons == ["loop_lag"]
     assert window.is_limit
