@@ -49,13 +49,14 @@ def write_weights(folder: Path) -> None:
 
 def write_trial(
     folder: Path, place: str, plan: str = "", *, documents: int = 6, is_scripted: bool = True, kind: str = "vllm",
+    reference: str | None = None, of_test: int = 0, expected: dict[str, str] | None = None,
 ) -> Path:  # fmt: skip
     """Bills whose reference is scripted, or answered by a model; the second variant is answered by a server."""
     write_tokenizer_folder(folder / "model")
     lines = [
-        {"id": f"d{i:02d}", "role": "validation", "text": f"Bill {i} of the day",
-         "expected": {"date": f"2026-03-{i + 1:02d}", "amount": f"{i + 10}.50"}}
-        for i in range(documents)
+        {"id": f"d{i:02d}", "role": "validation" if i < documents else "test", "text": f"Bill {i} of the day",
+         "expected": expected or {"date": f"2026-03-{i + 1:02d}", "amount": f"{i + 10}.50"}}
+        for i in range(documents + of_test)
     ]  # fmt: skip
     lines.append(
         {"id": "dev", "role": "development", "text": "Bill 17 of the day", "expected": {"date": None, "amount": None}}
@@ -64,6 +65,8 @@ def write_trial(
     (folder / "script.json").write_text(json.dumps({"script_format": 1, "answers_from": "documents.jsonl"}))
     text = protocol(max_lost_points="5").replace('"scripted-model"', '"./model"')
     text = text.replace('[[variant]]\nname = "bf16"\ndtype = "bfloat16"\n', "")
+    if reference is not None:
+        text = text.replace('name = "fp32"', f'name = "fp32"\nserver = "{reference}"')
     if not is_scripted:
         write_weights(folder / "model")
         text = text.replace('name = "scripted"\nscript = "script.json"', 'name = "transformers"\nthreads = 1')

@@ -364,6 +364,7 @@ def _main() -> None:
     options.add_argument("--port", type=int, required=True)
     options.add_argument("--tokens", type=int, default=5, help="chunks of an answer")
     options.add_argument("--text", default="", help="the answer, in as many chunks as --tokens; else `t0 t1 ...`")
+    options.add_argument("--prompt-tokens", type=int, default=10, help="what it says that each prompt has")
     options.add_argument("--first-ms", type=float, default=0.0)
     options.add_argument("--gap-ms", type=float, default=0.0)
     options.add_argument("--ready-after-s", type=float, default=0.0, help="503 on /health until then")
@@ -377,7 +378,7 @@ def _main() -> None:
 
     def answer(seen: Seen) -> Reply:
         make = chat if "chat" in seen.path else completion
-        events: list[bytes | Write] = list(make(*texts, counts=usage(10, len(texts))))
+        events: list[bytes | Write] = list(make(*texts, counts=usage(chosen.prompt_tokens, len(texts))))
         if chosen.exit_after and next(number) >= chosen.exit_after:
             threading.Timer(0.2, exits.set).start()
             return stream(events[:3], first_ms=chosen.first_ms, gap_ms=chosen.gap_ms, ending="hang")
