@@ -84,10 +84,10 @@ LOAD: dict[str, Wording] = {
     "flag_prompts_nonce": say_counted(
         "{nonced} of {documents} prompt had a line in front that no other request had, so that the server could not "
         "find it in its cache: what it answers is not what it answers without. To compare its answers, run it with "
-        "cache_state = \"warm\", or as a kind of server that has a request field for this",
+        'cache_state = "warm", or as a kind of server that has a request field for this',
         "{nonced} of {documents} prompts had a line in front that no other request had, so that the server could not "
         "find them in its cache: what it answers is not what it answers without. To compare its answers, run it with "
-        "cache_state = \"warm\", or as a kind of server that has a request field for this",
+        'cache_state = "warm", or as a kind of server that has a request field for this',
         by="nonced",
     ),
     "flag_prompts_unknown": say_counted(

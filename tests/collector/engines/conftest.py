@@ -15,6 +15,7 @@ from collector.engines.base import EngineSetup
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
+
 def tiny_llama(**changes: Any) -> Any:
     """A Llama of 4 layers whose output layer is not tied; weights wide enough that its answers vary."""
     import torch
