@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import HealthCheck, settings
 
 from collector.contract import protocol as p
 from collector.contract.digests import short_id, text_hmac
@@ -40,6 +41,10 @@ from collector.contract.records import (
     encode_record,
 )
 from collector.contract.texts import Text, TextsHeader, encode_text, texts_path
+
+# How long an example takes says nothing on a busy machine, nor in a first run, which builds tables of characters.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 MS = 1_000_000
 FIELDS = ("date", "amount", "category")
