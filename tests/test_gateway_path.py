@@ -212,7 +212,7 @@ def test_an_open_loop_that_loses_its_server_goes_on_with_the_same_arrivals_and_r
         if lost and len(stub.posts) > 40:  # in the middle of the first open loop
             threading.Thread(target=lost.pop().stop_now).start()  # this runs in the stub's own loop
         answer = right(seen)
-        return replace(answer, head_delay_ms=60)
+        return replace(answer, head_delay_ms=100)  # three at a time take 30 a second: 40 are too many
 
     with StubServer(reply) as stub:
         port = stub.port
