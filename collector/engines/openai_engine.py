@@ -171,16 +171,19 @@ class OpenAiEngine:
         return [] if self._setup.pass_label.endswith(RELOAD) else taken
 
     def close(self) -> None:
-        """Stop the load generator and the server, if this pass started it; also after a failure."""
+        """Stop the server, if this pass started it, and the load generator; also after a failure.
+
+        The generator last: until then it ends what was started, should this process be killed.
+        """
         generator, self._generator = self._generator, None
         running, self._running = self._running, None
         self._parts = None
         try:
-            if generator is not None:
-                generator.close()
-        finally:
             if running is not None:
                 running.stop()
+        finally:
+            if generator is not None:
+                generator.close()
 
     def padding(self) -> Padding:
         raise DossierError("a server pads its batches itself", next_step="write concurrencies instead of batches")
