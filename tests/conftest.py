@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -620,3 +621,14 @@ class CampaignKit:
 def campaign_records() -> CampaignKit:
     """Write run files of whole campaigns: `campaign_records(tmp_path / "runs", variants=(kit.fp32, ...))`."""
     return CampaignKit()
+
+
+@pytest.fixture
+def texts_of() -> Callable[[Path], dict[str, str]]:
+    """Read a run file's texts: HMAC -> text."""
+
+    def read(path: Path) -> dict[str, str]:
+        lines = path.with_name(path.name.replace(".jsonl", ".texts.jsonl")).read_text().splitlines()[1:]
+        return {entry["hmac"]: entry["text"] for entry in map(json.loads, lines)}
+
+    return read

@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import ssl
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -16,17 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import self_signed_certificate
 from click.testing import Result
 from command_line import done, run
-from served_trial import reading, records, write_trial
+from served_trial import collector_in_process, reading, records, write_trial
 from stub_server import Reply, Seen, StubServer, plain
 from tiny_tokenizer import tiny_tokenizer
 
-from collector import cli as collector_cli
 from collector.client.schedule import due_offsets_ns
-from collector.clock import SystemClock
-from collector.memory import host_meter
-from collector.workers import InProcessWorkerFactory
 from reporter import cli as reporter_cli
 
 STUB = Path(__file__).parent / "helpers" / "stub_server.py"
@@ -40,33 +35,12 @@ def tokenizer() -> Any:
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """The collector's command, its workers in this process: what a worker is by itself has its own tests."""
-
-    def factory() -> InProcessWorkerFactory:
-        return InProcessWorkerFactory(clock=SystemClock(), meter=host_meter)
-
-    monkeypatch.setattr("collector.processes.ProcessWorkerFactory", factory)
-    return lambda *arguments: run(collector_cli.main, *arguments)
+    return collector_in_process(monkeypatch)
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate of 127.0.0.1, its key in the same file."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("makes a certificate with the command openssl, which is not installed")
-    folder = tmp_path_factory.mktemp("certificate")
-    made = folder / "certificate.pem"
-    subprocess.run(
-        [
-            openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-            "-subj", "/CN=loopback", "-addext", "subjectAltName=IP:127.0.0.1",
-            "-keyout", str(folder / "key.pem"), "-out", str(made),
-        ],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    made.write_bytes(made.read_bytes() + (folder / "key.pem").read_bytes())
-    return made
+    return self_signed_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 def tls_context(certificate: Path) -> ssl.SSLContext:

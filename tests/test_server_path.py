@@ -11,15 +11,11 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from command_line import done, run
-from served_trial import reading, records, write_trial
+from command_line import done
+from served_trial import collector_in_process, reading, records, write_trial
 from stub_server import StubServer, metrics_text, plain
 from tiny_tokenizer import tiny_tokenizer
 
-from collector import cli as collector_cli
-from collector.clock import SystemClock
-from collector.memory import host_meter
-from collector.workers import InProcessWorkerFactory
 from reporter import cli as reporter_cli
 
 STUB = Path(__file__).parent / "helpers" / "stub_server.py"
@@ -32,13 +28,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    """The collector's command, its workers in this process: what a worker is by itself has its own tests."""
-
-    def factory() -> InProcessWorkerFactory:
-        return InProcessWorkerFactory(clock=SystemClock(), meter=host_meter)
-
-    monkeypatch.setattr("collector.processes.ProcessWorkerFactory", factory)
-    return lambda *arguments: run(collector_cli.main, *arguments)
+    return collector_in_process(monkeypatch)
 
 
 def test_one_protocol_runs_in_process_and_through_a_server_at_each_load(
@@ -124,14 +114,3 @@ def test_a_server_killed_in_a_pass_leaves_causes_partial_texts_and_a_run_that_re
     again = collector(*command, "--resume")
     assert "served/1/2: failed, crashed" in again.stdout
     assert "sealed" in again.stdout, "lost twice, that is the result"
-
-
-@pytest.fixture
-def texts_of() -> Callable[[Path], dict[str, str]]:
-    """Read a run file's texts: HMAC -> text."""
-
-    def read(path: Path) -> dict[str, str]:
-        lines = path.with_name(path.name.replace(".jsonl", ".texts.jsonl")).read_text().splitlines()[1:]
-        return {entry["hmac"]: entry["text"] for entry in map(json.loads, lines)}
-
-    return read

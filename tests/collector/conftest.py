@@ -261,17 +261,6 @@ def fixed_meter() -> Callable[[], FixedMeter]:
     return FixedMeter
 
 
-@pytest.fixture
-def texts_of() -> Callable[[Path], dict[str, str]]:
-    """Read a run file's texts: HMAC -> text."""
-
-    def read(path: Path) -> dict[str, str]:
-        lines = path.with_name(path.name.replace(".jsonl", ".texts.jsonl")).read_text().splitlines()[1:]
-        return {entry["hmac"]: entry["text"] for entry in map(json.loads, lines)}
-
-    return read
-
-
 def kinds(records: Sequence[Record]) -> list[str]:
     """Return the records' kinds in order."""
     return [str(type(record).__struct_config__.tag) for record in records]

@@ -8,13 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from command_line import done
+import pytest
+from click.testing import Result
+from command_line import done, run
 from scripted_bills import CAMPAIGN, protocol
 from stub_server import Reply, Seen, chat, stream, usage
 from tiny_tokenizer import write_tokenizer_folder
 
 from collector import cli as collector_cli
+from collector.clock import SystemClock
 from collector.contract import chain
+from collector.memory import host_meter
+from collector.workers import InProcessWorkerFactory
 
 _SERVED = """
 [[server]]
@@ -32,6 +37,16 @@ dtype = "bfloat16"
 reload_check = false
 {plan}
 """
+
+
+def collector_in_process(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Return the collector's command, its workers in this process: what one is by itself has its own tests."""
+
+    def factory() -> InProcessWorkerFactory:
+        return InProcessWorkerFactory(clock=SystemClock(), meter=host_meter)
+
+    monkeypatch.setattr("collector.processes.ProcessWorkerFactory", factory)
+    return lambda *arguments: run(collector_cli.main, *arguments)
 
 
 def write_weights(folder: Path) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from certificates import self_signed_certificate
 from client_load import PATH, body_of, job_for, run_here
 from stub_server import StubServer, chat, stream
 
@@ -253,22 +252,7 @@ def test_retry_after_is_read_as_seconds_or_against_the_servers_own_date() -> Non
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A self-signed certificate of 127.0.0.1, its key in the same file."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("makes a certificate with the command openssl, which is not installed")
-    folder = tmp_path_factory.mktemp("certificate")
-    made = folder / "certificate.pem"
-    subprocess.run(
-        [
-            openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-            "-subj", "/CN=loopback", "-addext", "subjectAltName=IP:127.0.0.1",
-            "-keyout", str(folder / "key.pem"), "-out", str(made),
-        ],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    made.write_bytes(made.read_bytes() + (folder / "key.pem").read_bytes())
-    return made
+    return self_signed_certificate(tmp_path_factory.mktemp("certificate"))
 
 
 ANSWER = chat(*(f"{number} " * 500 for number in range(40)))
