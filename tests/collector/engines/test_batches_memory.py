@@ -26,7 +26,7 @@ PEAK = """
     import sys, msgspec
     from collector.clock import SystemClock
     from collector.engines import engine_module
-    from collector.engines.base import EngineSetup, Prompt
+    from collector.engines.base import EngineSetup, Load, Prompt
     setup = msgspec.json.decode(sys.stdin.buffer.read(), type=EngineSetup)
     engine = engine_module("transformers").create(setup, SystemClock())
     engine.load()
