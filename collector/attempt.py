@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from collector import host
 from collector.clock import Clock
@@ -23,6 +24,7 @@ from collector.missing import explained
 from collector.patience import patience_s
 from collector.scorers import Asked
 from collector.server_address import ports_here
+from collector.watcher import Ending, Watcher
 from collector.worker_faults import cause_of_exit
 from collector.worker_notes import NoteTaker, storable
 from collector.workers import Worker, WorkerBabble, WorkerFactory, WorkerSilent, WorkerStopped
@@ -32,26 +34,10 @@ LEAVE_S = 5.0
 GROUP_RECORDS = 64
 """Records are put on the disk when no event waits, and at the latest after this many events."""
 _MAX_MESSAGE = 20_000
-
-
-class Watcher(Protocol):
-    """Is told what a run does, for a progress bar; writes nothing into the records."""
-
-    def plan(self, *, passes: int, documents: int) -> None:
-        """The run begins, with this many passes and answers to expect."""
-        ...
-
-    def begin_pass(self, *, label: str, purpose: str, documents: int) -> None: ...
-
-    def phase(self, phase: Phase) -> None: ...
-
-    def answered(self, document_id: str) -> None: ...
-
-    def end_pass(self, *, label: str, outcome: PassOutcome, cause: FailureCause | None) -> None: ...
-
-    def notice(self, message: str) -> None:
-        """Something that the user should read now."""
-        ...
+_LIMIT_OF: Mapping[Phase, str] = {
+    "load": "load_s", "warmup": "warmup_s", "measure": "measure_s", "reload": "load_s + warmup_s",
+}  # fmt: skip
+"""A reload check loads and asks about as many documents as a warm-up does."""
 
 
 class Surroundings(NamedTuple):
@@ -65,16 +51,6 @@ class Surroundings(NamedTuple):
     judging: Judging
     salt: bytes
     is_stopping: Callable[[], bool]
-
-
-class Ending(NamedTuple):
-    """How an attempt ended; `cause` and `phase` of a failed one."""
-
-    outcome: PassOutcome
-    cause: FailureCause | None
-    phase: Phase | None = None
-    is_lost: bool = False
-    """Its server was lost, so that a resumed run measures it again."""
 
 
 class _Fault(NamedTuple):
@@ -93,15 +69,17 @@ class Attempt:
         self._job = job
         self._around = around
         self._limits = job.setup.limits
-        self._patience_ns = _nanoseconds(patience_s(job))
+        self._patience_s = patience_s(job)
         server = job.setup.engine.server
         self._server_ports = ports_here([server] if server else [])
         self._notes = NoteTaker()
         self._phase: Phase = "load"
         self._phase_ns: dict[str, int] = {}
         self._deadline_ns = 0
+        self._limit = "load_s"
         self._answered: set[str] = set()
         self._tries = self._completed = self._failed = self._tokens = self._warmups = 0
+        self._failed_by: Counter[str] = Counter()
         self._finished: Finished | None = None
         self._unwritten = 0
         self._unjudged: list[Asked] = []
@@ -111,7 +89,7 @@ class Attempt:
         around = self._around
         began_ns = around.clock.monotonic_ns()
         oom_kills = host.oom_kill_count(host.Files())
-        self._deadline_ns = began_ns + _nanoseconds(self._limits.load_s)
+        self._wait_for("load_s")
         outcome, fault = self._worked(oom_kills)
         pass_ns = around.clock.monotonic_ns() - began_ns
         for telemetry in around.monitor.end(self._job.pass_id):  # of a phase that did not end
@@ -122,9 +100,14 @@ class Attempt:
             self._ask_scorer()
         around.journal.append(self._pass_end(outcome, pass_ns))
         around.journal.flush()
+        return self._ending(outcome, fault)
+
+    def _ending(self, outcome: PassOutcome, fault: _Fault | None) -> Ending:
+        answered, failed_by = len(self._answered) - self._failed_by.total(), dict(self._failed_by)
         if fault is None:
-            return Ending(outcome, None)
-        return Ending(outcome, fault.cause, self._phase, is_lost=fault.exception_class == ServerLost.__name__)
+            return Ending(outcome, None, answered=answered, failed_by=failed_by)
+        is_lost = fault.exception_class == ServerLost.__name__
+        return Ending(outcome, fault.cause, self._phase, is_lost, fault.message, answered, failed_by)
 
     def _worked(self, oom_kills: int | None) -> tuple[PassOutcome, _Fault | None]:
         try:
@@ -147,10 +130,9 @@ class Attempt:
                 worker.end(grace_s=0)
                 return "interrupted", None
             except WorkerSilent:
-                words = worker.end(grace_s=0, with_stack=True).last_words
-                return "failed", _Fault(
-                    "timeout", None, None, f"no event within the time limit of {self._phase}\n{words}"
-                )
+                late = self._late_words()
+                words = worker.end(grace_s=0, with_stack=True).last_words.rstrip()
+                return "failed", _Fault("timeout", None, None, f"{late[0]}\n{words}\n    next: {late[1]}")
             except WorkerBabble as fault:  # one record is lost, and kept as text; what follows is not
                 self._record_failure(_Fault("format", "WorkerBabble", None, str(fault)))
                 continue
@@ -174,7 +156,7 @@ class Attempt:
         match event:
             case PhaseBegan(phase=phase):
                 self._phase = phase
-                self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(_limit_s(self._limits, phase))
+                self._wait_for(_LIMIT_OF[phase])
                 self._around.monitor.begin(phase, worker.pid, self._server_ports)
                 self._around.watcher.phase(phase)
             case PhaseEnded(phase=phase, duration_ns=duration_ns):
@@ -183,7 +165,7 @@ class Attempt:
                 for telemetry in self._around.monitor.end(self._job.pass_id):
                     self._around.journal.append(telemetry)
                 # What lies between phases (reading back what was loaded) has the time limit of loading.
-                self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(self._limits.load_s)
+                self._wait_for("load_s")
             case Recorded(record=record, texts=texts, steps=steps):
                 self._cited(texts, steps)
                 self._around.journal.append(record)
@@ -197,7 +179,8 @@ class Attempt:
                     self._score(request, answer_text)
                 else:
                     self._unjudged.append(Asked(request, answer_text))
-                self._around.watcher.answered(request.document_id)
+                is_failed = request.request_outcome in ("failed", "too_long")
+                self._around.watcher.answered(request.document_id, is_failed=is_failed)
             case _:
                 raise TypeError(f"unexpected event {type(event).__name__}")
 
@@ -206,6 +189,8 @@ class Attempt:
         self._answered.add(request.document_id)
         self._completed += request.request_outcome == "completed"
         self._failed += request.request_outcome != "completed"
+        if request.request_outcome in ("failed", "too_long"):
+            self._failed_by[request.failure_cause or request.request_outcome] += 1
         self._tokens += request.output_tokens or 0
 
     def _score(self, request: Request, answer_text: str | None) -> None:
@@ -247,7 +232,26 @@ class Attempt:
         """The end of the phase's limit; sooner while requests run, where silence means that the worker hangs."""
         if self._phase in ("load", "reload"):
             return self._deadline_ns
-        return min(self._deadline_ns, self._around.clock.monotonic_ns() + self._patience_ns)
+        return min(self._deadline_ns, self._around.clock.monotonic_ns() + _nanoseconds(self._patience_s))
+
+    def _wait_for(self, limit: str) -> None:
+        """Begin the time limit of what comes next."""
+        self._limit = limit
+        self._deadline_ns = self._around.clock.monotonic_ns() + _nanoseconds(_limit_s(self._limits, limit))
+
+    def _late_words(self) -> tuple[str, str]:
+        """Return which limit a silent worker overran, by its name in the protocol, and what to do."""
+        if self._around.clock.monotonic_ns() < self._deadline_ns:
+            return (
+                f"no event for {self._patience_s:g} s in the phase {self._phase}, with requests under way that end at "
+                f"request_s = {self._limits.request_s:g}: the worker hangs",
+                "the stack above says where it waits",
+            )
+        value = f"{self._limit} = {_limit_s(self._limits, self._limit):g}"
+        return (
+            f"the phase {self._phase} was not over within its limit of {value} seconds",
+            f"raise {self._limit} under [limits] and freeze again; the stack above says where it waits",
+        )
 
     def _death(self, worker: Worker, oom_kills: int | None) -> _Fault:
         code, words = worker.end(grace_s=LEAVE_S)
@@ -304,11 +308,9 @@ class Attempt:
             self._around.journal.text(text)
 
 
-def _limit_s(limits: Limits, phase: Phase) -> float:
-    """The limit of a phase; a reload check loads and asks about as many documents as a warm-up does."""
-    reload_s = limits.load_s + limits.warmup_s
-    of_phase = {"load": limits.load_s, "warmup": limits.warmup_s, "measure": limits.measure_s, "reload": reload_s}
-    return of_phase[phase]
+def _limit_s(limits: Limits, limit: str) -> float:
+    """The seconds of limits that are named as in the protocol, added where there are several."""
+    return sum(float(getattr(limits, name)) for name in limit.split(" + "))
 
 
 def _nanoseconds(seconds: float) -> int:

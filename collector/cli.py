@@ -534,10 +534,31 @@ def _measure(
     """Run what the options say, print what was done, and exit by how it went."""
     report, is_stopped = _ran(frozen, options, out, acknowledged)
     _print_report(report, as_json=as_json)
+    if report.head_digest is None and report.stopped_by is not None:
+        click.echo(f"to go on: {_same_command_resuming()}", err=True)
     if is_stopped:
         raise click.exceptions.Exit(130)
     if report.has_failed_reload or any(ending.outcome == "failed" for ending in report.endings.values()):
         raise click.exceptions.Exit(int(ExitCode.DEVICE))
+
+
+def _same_command_resuming() -> str:
+    """Return the command of this start with --resume; a time after which to stop is for each start to say."""
+    import shlex
+
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    words = context.command_path.split()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name in ("resume", "stop_after"):
+            continue
+        value = context.params[name]
+        for one in value if isinstance(value, tuple) else (value,):
+            option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
+            words += option if one is True else [*option, str(one)]
+    return shlex.join([*words, "--resume"])
 
 
 def _ran(
@@ -579,7 +600,7 @@ def _print_report(report: RunReport, *, as_json: bool) -> None:
         return
     click.echo(report.path)
     for label, ending in report.endings.items():
-        click.echo(f"{label}: {ending.outcome}{f', {ending.cause}' if ending.cause else ''}")
+        click.echo(f"{label}: {ending.words}")
     for found in report.reloads.values():
         click.echo(found)
     if steps_bytes := _steps_bytes(report.path):

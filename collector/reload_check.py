@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collector import host
-from collector.attempt import Attempt, Ending
+from collector.attempt import Attempt
 from collector.contract import chain
 from collector.contract.records import ReloadCheck, Request, Variant
 from collector.contract.records.runs import FailureScope
 from collector.events import Event, Recorded, Reloaded
 from collector.plan import CHECKED, PlannedPass
 from collector.resume import Progress
+from collector.watcher import Ending
 from collector.workers import Worker
 
 _ARTEFACT = (
@@ -102,7 +103,7 @@ class Reload(Attempt):
         around = self._around
         self._phase = "reload"
         self._again: dict[str, str | None] = {}
-        self._deadline_ns = around.clock.monotonic_ns() + round(self._limits.load_s * 1e9)
+        self._wait_for("load_s")
         outcome, fault = self._worked(host.oom_kill_count(host.Files()))
         for telemetry in around.monitor.end(self._job.pass_id):  # of a phase that did not end
             around.journal.append(telemetry)
@@ -113,7 +114,7 @@ class Reload(Attempt):
             check = self._found(judged)
             around.journal.append(check)
         around.journal.flush()
-        return Ending(outcome, fault.cause if fault else None, self._phase if fault else None), check
+        return self._ending(outcome, fault), check
 
     def _take(self, event: Event, worker: Worker) -> None:
         if isinstance(event, Reloaded):

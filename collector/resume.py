@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from collector.attempt import Ending
 from collector.batch_limits import BatchLimits
 from collector.contract import chain
 from collector.contract.records import (
@@ -18,11 +17,13 @@ from collector.contract.records import (
     PassEnd,
     ReloadCheck,
 )
+from collector.contract.records.base import Phase
 from collector.engines.faults import ServerLost
 from collector.plan import PlannedPass
+from collector.watcher import Ending
 
 LOST_ATTEMPTS = 2
-"""A pass whose server was lost is measured again; lost as often as this, that is its result."""
+"""A pass that lost its server on the way is measured again; lost as often as this, that is its result."""
 
 
 class Progress:
@@ -33,7 +34,9 @@ class Progress:
         self.ended: set[str] = set()
         self.completed: set[str] = set()
         self.lost: set[str] = set()
-        """Attempts that failed since their server was gone."""
+        """Attempts that failed since their server was gone or answered nothing."""
+        self.unreached: set[str] = set()
+        """Those of them that found no server at all: however often, that is nobody's result."""
         self.reloaded: set[str] = set()
         """Variants whose reload was checked, whatever came of it."""
         self.rental_id: str | None = None
@@ -71,7 +74,7 @@ class Progress:
                 case Failure(failure_scope="pass", pass_id=str(pass_id)) as failure if pass_id in loads:
                     cause, phase = failure.failure_cause, failure.phase
                     if failure.exception_class == ServerLost.__name__:
-                        progress.lost.add(pass_id)
+                        progress._lose(pass_id, phase)
                     progress.limits.failed(*loads[pass_id], pass_id=pass_id, cause=cause, phase=phase)
                 case Decision() as decision:
                     progress.limits.recorded(decision)
@@ -93,7 +96,7 @@ class Progress:
             return
         self.ended.add(pass_id)
         if ending.is_lost:
-            self.lost.add(pass_id)
+            self._lose(pass_id, ending.phase)
         if ending.outcome == "completed":
             self.completed.add(pass_id)
             self.limits.completed(key.variant_id, key.batch)
@@ -103,11 +106,11 @@ class Progress:
     def is_done(self, planned: PlannedPass) -> bool:
         """Return whether an attempt of this pass came to its end; a failed one did, its failure is the result.
 
-        One that lost its server did not, until it happens again.
+        One that lost its server did not, until it happens again; one that found none did not, however often.
         """
         attempts = self._attempts(planned)
         is_result = any(pass_id in self.ended - self.lost for pass_id in attempts)
-        return is_result or sum(pass_id in self.lost for pass_id in attempts) >= LOST_ATTEMPTS
+        return is_result or sum(pass_id in self.lost - self.unreached for pass_id in attempts) >= LOST_ATTEMPTS
 
     def is_begun(self, planned: PlannedPass) -> bool:
         """Return whether any attempt of this pass has begun."""
@@ -121,6 +124,11 @@ class Progress:
     def next_attempt(self, planned: PlannedPass) -> int:
         """Return the number of the next attempt: one more than have begun."""
         return 1 + len(self._attempts(planned))
+
+    def _lose(self, pass_id: str, phase: Phase | None) -> None:
+        self.lost.add(pass_id)
+        if phase == "load":
+            self.unreached.add(pass_id)
 
     def _attempts(self, planned: PlannedPass) -> list[str]:
         found: list[str] = []

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 import collector
-from collector.attempt import Watcher
 from collector.clock import Clock
 from collector.contention import BusyReport
 from collector.contract.digests import text_hmac
@@ -22,6 +21,7 @@ from collector.lock import expected_text
 from collector.missing import explained
 from collector.plan import PlannedPass, stage_documents
 from collector.resume import Progress
+from collector.watcher import Watcher
 
 
 def header(

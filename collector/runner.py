@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from collector.attempt import Attempt, Ending, Surroundings, Watcher
+from collector.attempt import Attempt, Surroundings
 from collector.clock import Clock
 from collector.contract.digests import short_id
 from collector.contract.errors import DossierError
@@ -49,9 +49,10 @@ from collector.run_description import change_of_rental, describe, header, left_o
 from collector.run_files import newest_sealed, resumable
 from collector.server_address import ports_here
 from collector.server_rules import require_startable, used_servers
+from collector.watcher import Ending, Watcher
 from collector.workers import WorkerFactory
 
-_LOST = "a server was lost"
+_LOST = "a server was lost or answered nothing"
 
 
 class RunOptions(NamedTuple):
@@ -341,7 +342,7 @@ class Run:
             warmup=[], measure=[], reload=self._prompts(documents),
         )  # fmt: skip
         ending, found = Reload(job, around).check(judged)
-        self._watcher.end_pass(label=label, outcome=ending.outcome, cause=ending.cause)
+        self._watcher.end_pass(label=label, ending=ending)
         return ending, words(name, ending, found)
 
     def _record_limits(self, journal: Journal, progress: Progress, passes: list[PlannedPass]) -> None:
@@ -378,7 +379,7 @@ class Run:
             measure=self._prompts(planned.document_order),
         )
         ending = Attempt(job, around).run()
-        self._watcher.end_pass(label=label, outcome=ending.outcome, cause=ending.cause)
+        self._watcher.end_pass(label=label, ending=ending)
         return ending
 
     def _prompts(self, document_ids: Sequence[str]) -> list[Prompt]:

@@ -123,9 +123,12 @@ def test_a_key_that_is_refused_stops_the_pass_early_and_names_its_variable_and_a
         assert ran.exit_code == 5, ran.output
         assert "served/1/1: failed, protocol" in ran.stdout
         asked = len(stub.posts)
-        assert 10 <= asked < 20, "of 36 that two passes would have sent"
+        assert asked == 4, "the warm-up of each of two passes, of 36 that they would have sent"
         texts = "".join(each.read_text() for each in (tmp_path / "runs").glob("*.texts.jsonl"))
-        assert "check the value of TRIAL_KEY and TRIAL_TEAM in the shell that starts the run" in texts
+        advice = "check the value of TRIAL_KEY and TRIAL_TEAM in the shell that starts the run"
+        assert advice in texts
+        assert advice in ran.stderr
+        assert 'HTTP 401: {"error": {"message": "no: Bearer [TRIAL_KEY]"}} (POST ' in ran.stderr
         monkeypatch.setenv("TRIAL_KEY", "sk-good")
         again = collector(*command, "--resume")
         assert again.exit_code == 0, again.output

@@ -101,7 +101,7 @@ def test_a_server_killed_in_a_pass_leaves_causes_partial_texts_and_a_run_that_re
     assert ran.exit_code == 5, ran.output
     assert "served/1/1: failed, crashed" in ran.stdout
     assert "not measured: served/1" in ran.stdout
-    assert "open, a server was lost; continue with --resume" in ran.stdout
+    assert "open, a server was lost or answered nothing; continue with --resume" in ran.stdout
     run_file = next(each for each in (tmp_path / "runs").glob("*.jsonl") if each.suffixes == [".jsonl"])
     texts = texts_of(run_file)
     failed = [each for each in records(tmp_path, "request") if each.request_outcome == "failed"]

@@ -54,7 +54,6 @@ class Outbox(asyncio.BaseProtocol):
 
     def __init__(self) -> None:
         self.transport: asyncio.WriteTransport | None = None
-        self.backlog_max_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = transport  # type: ignore[assignment]  # a pipe's writing end
@@ -64,7 +63,6 @@ class Outbox(asyncio.BaseProtocol):
         if self.transport is None or self.transport.is_closing():
             return
         self.transport.write(frame(encode_message(message)))
-        self.backlog_max_bytes = max(self.backlog_max_bytes, self.transport.get_write_buffer_size())
 
     async def emptied(self) -> None:
         """Return when the worker has read everything."""
@@ -91,7 +89,6 @@ async def _work(inbox: Inbox, outbox: Outbox) -> None:
     while True:
         message = await inbox.jobs.get()
         try:
-            outbox.backlog_max_bytes = 0
             inbox.under_way = LoadRun(decoder.decode(message), outbox.put)
             window = await inbox.under_way.run()
             inbox.under_way = None
@@ -100,7 +97,7 @@ async def _work(inbox: Inbox, outbox: Outbox) -> None:
             return
         del message
         await outbox.emptied()
-        outbox.put(ClientDone(window=window, pipe_backlog_max_bytes=outbox.backlog_max_bytes))
+        outbox.put(ClientDone(window=window))
 
 
 def _words(error: BaseException) -> list[str]:

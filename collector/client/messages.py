@@ -90,13 +90,9 @@ class ScrapeText(msgspec.Struct, frozen=True, kw_only=True, tag="scrape"):
 
 
 class ClientDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
-    """The job is over: what the generator measured of itself; pass_id and phase are filled by the engine.
-
-    pipe_backlog_max_bytes: most that waited for the worker to read it; it waits in memory, and nothing else waits.
-    """
+    """The job is over: what the generator measured of itself; pass_id and phase are filled by the engine."""
 
     window: ClientWindow
-    pipe_backlog_max_bytes: int = 0
 
 
 class ClientFault(msgspec.Struct, frozen=True, kw_only=True, tag="fault"):

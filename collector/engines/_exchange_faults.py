@@ -24,7 +24,7 @@ _TOO_LONG = re.compile(
     r"|`inputs` tokens \+ `max_new_tokens` must be",
     re.IGNORECASE,
 )
-_BUSY = frozenset({408, 425, 429})
+BUSY = frozenset({408, 425, 429})
 """Refused for now, not for what was sent: the server's state, as 503 is."""
 _ENDED: dict[str, FinishReason] = {
     "stop": "end_token", "eos_token": "end_token", "eos": "end_token", "end_turn": "end_token",
@@ -94,7 +94,7 @@ def _refused(status: int | None, found: Received, exchange: Exchange) -> Fault:
     message = f"{where}: {error.message[:2000]}{kind}"
     if error.kind in _TOO_LONG_KINDS or _TOO_LONG.search(error.message):
         return Fault("too_long", message, "not_started")
-    if is_refusal and status is not None and status < 500 and status not in _BUSY:
+    if is_refusal and status is not None and status < 500 and status not in BUSY:
         return Fault("protocol", message)
     return Fault("engine_error", message)
 

@@ -116,6 +116,7 @@ class Serving:
                 if answer.is_final and answer.first_token_ns is not None and answer.sent_ns is not None:
                     firsts.append(answer.first_token_ns - answer.sent_ns)
                 yield answer
+            self._watch.require_answers("warm-up")
             if not firsts:
                 return
             medians.append(statistics.median(firsts))
@@ -182,7 +183,7 @@ class Serving:
                 yield answer
                 if self._watch.is_gone(message):
                     break
-                if not is_asked_again and self._watch.is_enough(answer):
+                if not is_asked_again and self._watch.is_enough(answer, message, self._url):
                     self._generator.stop()  # what it sent by now still comes, each as it ended
             elif isinstance(message, ScrapeText):
                 self._keep_scrape("during", message.stamp_ns, message.text)
@@ -207,6 +208,10 @@ class Serving:
         )
         path = self._session.running.address.path + self._writer.path
         return Prepared(prompt, self._known(prompt, sent), path, body)
+
+    @property
+    def _url(self) -> str:
+        return self._session.running.base_url + self._writer.path
 
     def _known(self, prompt: EncodedPrompt, sent: EncodedPrompt) -> SentPrompt:
         """Return how it is known which tokens the model will see; evidence null where only the server's count can tell.

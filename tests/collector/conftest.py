@@ -21,6 +21,7 @@ from collector.freeze import FrozenProtocol, freeze, read_frozen
 from collector.machine import ThisMachine
 from collector.processes import ProcessWorkerFactory
 from collector.runner import Run, RunOptions, RunReport
+from collector.watcher import Ending
 from collector.workers import WorkerFactory
 
 PROTOCOL = """format = 1
@@ -90,9 +91,9 @@ class SilentWatcher:
     def phase(self, phase: Phase) -> None:
         self.phases.append(phase)
 
-    def answered(self, document_id: str) -> None: ...
+    def answered(self, document_id: str, *, is_failed: bool = False) -> None: ...
 
-    def end_pass(self, *, label: str, outcome: str, cause: str | None) -> None: ...
+    def end_pass(self, *, label: str, ending: Ending) -> None: ...
 
     def notice(self, message: str) -> None:
         self.notices.append(message)

@@ -16,7 +16,9 @@ from click.testing import CliRunner, Result
 
 from collector.cli import duration_s, main
 from collector.contract.chain import verify
-from collector.progress_lines import ProgressLines, stopping_on_signals
+from collector.contract.errors import DossierError
+from collector.progress_lines import ProgressLines, brief, stopping_on_signals
+from collector.watcher import Ending
 
 
 def invoke(*arguments: object) -> Result:
@@ -75,7 +77,8 @@ def test_the_result_as_json_says_the_same(make_trial: Callable[..., Any]) -> Non
     found = json.loads(result.stdout)
     assert Path(found["path"]).parent == trial.out
     assert (found["head_digest"], found["stopped_by"]) == (None, None)
-    ending = {"outcome": "completed", "cause": None, "phase": None, "is_lost": False}
+    ending = {"outcome": "completed", "cause": None, "phase": None, "is_lost": False, "message": None}
+    ending |= {"answered": 2, "failed_by": {}}
     assert found["passes"] == [{"label": "bf16/1/1", **ending}]
 
 
@@ -84,6 +87,8 @@ def test_a_failed_pass_gives_exit_code_5_after_the_other_passes_ran(make_trial: 
     result = invoke("run", trial.protocol, "--out", trial.out, "--device", "cpu")
     assert result.exit_code == 5
     assert "fp32/1/1: failed, load_failure" in result.stdout
+    at = result.stderr.splitlines().index("pass 1 of 5: fp32/1/1, reference: failed, load_failure")
+    assert result.stderr.splitlines()[at + 1].startswith("    ")
     assert "bf16/1/1: completed" in result.stdout
     assert "sealed" in result.stdout
 
@@ -149,7 +154,7 @@ def test_a_failed_pass_does_not_leave_the_bar_waiting_for_its_answers() -> None:
         progress.plan(passes=2, documents=10)
         progress.begin_pass(label="a/1/1", purpose="reference", documents=5)
         progress.answered("d1")
-        progress.end_pass(label="a/1/1", outcome="failed", cause="killed")
+        progress.end_pass(label="a/1/1", ending=Ending("failed", "killed"))
         assert progress._bar.tasks[0].completed == 5
 
 
@@ -159,11 +164,48 @@ def test_without_a_terminal_a_line_per_quarter_says_that_a_pass_goes_on(capfd: p
         progress.begin_pass(label="a/1/1", purpose="reference", documents=10)
         for index in range(10):
             progress.answered(f"d{index}")
-        progress.end_pass(label="a/1/1", outcome="completed", cause=None)
+        progress.end_pass(label="a/1/1", ending=Ending("completed", None))
     lines = capfd.readouterr().err.splitlines()
     assert [line.rpartition(": ")[2] for line in lines] == [
         "3 of 10 answered", "6 of 10 answered", "9 of 10 answered", "completed",
     ]  # fmt: skip
+
+
+def test_a_pass_that_fails_says_why_and_what_to_do_and_the_same_once(capfd: pytest.CaptureFixture[str]) -> None:
+    fault = DossierError("nothing answers at http://127.0.0.1:9", next_step="start the server")
+    with ProgressLines() as progress:
+        progress.plan(passes=2, documents=8)
+        for label in ("a/1/1", "b/1/1"):
+            progress.begin_pass(label=label, purpose="series", documents=4)
+            progress.end_pass(label=label, ending=Ending("failed", "connection", message=str(fault)))
+    assert capfd.readouterr().err.splitlines() == [
+        "pass 1 of 2: a/1/1, series: failed, connection",
+        "    nothing answers at http://127.0.0.1:9",
+        "        next: start the server",
+        "pass 2 of 2: b/1/1, series: failed, connection",
+        "    for the same reason as before",
+    ]
+
+
+def test_of_a_long_message_its_first_and_last_lines_are_said_and_the_advice_is_among_them() -> None:
+    said = brief("it broke\n" + "\n".join(f"line {number}" for number in range(100)) + "\n    next: mend it")
+    assert said.splitlines()[:3] == ["    it broke", "    line 0", "    line 1"]
+    assert "91 lines, see the texts file" in said
+    assert said.endswith("line 99\n        next: mend it")
+
+
+def test_where_documents_failed_progress_and_result_count_them_by_cause(capfd: pytest.CaptureFixture[str]) -> None:
+    with ProgressLines() as progress:
+        progress.plan(passes=1, documents=4)
+        progress.begin_pass(label="a/1/1", purpose="series", documents=4)
+        for index in range(4):
+            progress.answered(f"d{index}", is_failed=True)
+        progress.end_pass(label="a/1/1", ending=Ending("completed", None, failed_by={"protocol": 4}))
+    lines = [line.rpartition("series: ")[2] for line in capfd.readouterr().err.splitlines()]
+    assert lines[0] == "0 of 4 answered, 1 failed"
+    assert lines[-1] == "completed, answered 0, failed 4 (protocol)"
+    mixed = Ending("completed", None, answered=2, failed_by={"too_long": 1, "timeout": 2})
+    assert mixed.words == "completed, answered 2, failed 3 (too_long 1, timeout 2)"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -200,7 +242,7 @@ def test_progress_goes_on_when_its_reader_is_gone(monkeypatch: pytest.MonkeyPatc
         with ProgressLines() as progress:
             progress.plan(passes=1, documents=1)
             progress.begin_pass(label="a/1/1", purpose="reference", documents=1)
-            progress.end_pass(label="a/1/1", outcome="completed", cause=None)
+            progress.end_pass(label="a/1/1", ending=Ending("completed", None))
             progress.notice("said to nobody")
         os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what the stream still holds has somewhere to go
 

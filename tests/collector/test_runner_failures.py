@@ -129,7 +129,10 @@ def test_a_hung_worker_is_ended_at_the_limit_of_its_phase_and_says_where_it_hung
     report = make_trial(failing(phase, "hang"), limits=limits).run()
     failure = failure_of(records_of(report.path))
     assert (failure.failure_cause, failure.phase, failure.exit_code) == ("timeout", phase, None)
-    assert "sleep_until_ns" in texts_of(report.path)[failure.message_hmac or ""]
+    said = texts_of(report.path)[failure.message_hmac or ""]
+    assert "sleep_until_ns" in said
+    assert said.startswith(f"the phase {phase} was not over within its limit of {limits.replace('.0', '')} seconds")
+    assert f"next: raise {limits.split()[0]} under [limits]" in said
     assert outcomes(report) == ["failed", "completed", "completed"]
 
 
@@ -140,6 +143,7 @@ def test_a_request_that_never_ends_does_not_wait_for_a_day(
     report = make_trial(failing("measure", "hang", document="d1"), limits="request_s = 1.0").run()
     assert failure_of(records_of(report.path)).failure_cause == "timeout"
     assert outcomes(report)[0] == "failed"
+    assert "request_s = 1: the worker hangs" in (report.endings["fp32/1/1"].message or "")
 
 
 def test_a_hang_is_seen_by_the_fake_clock_too(

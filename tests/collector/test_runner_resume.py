@@ -18,8 +18,9 @@ from collector.clock import FakeClock
 from collector.contract import chain
 from collector.contract.errors import DossierError
 from collector.contract.records import Decision, Engine, Environment, PassBegin, PassEnd, Record, Request, Score
+from collector.events import Event, PassJob, PhaseBegan, WorkerFailed
 from collector.runner import RunOptions
-from collector.workers import InProcessWorkerFactory
+from collector.workers import InProcessWorker, InProcessWorkerFactory
 
 SCRIPT = {
     "load_ms": 20,
@@ -144,6 +145,44 @@ def test_a_failed_pass_is_a_result_and_is_not_run_again(
     assert [r.pass_outcome for r in records_of(report.path) if isinstance(r, PassEnd)] == [
         "failed", "completed", "completed",
     ]  # fmt: skip
+
+
+class NoServer:
+    """Workers whose server is not there in a phase."""
+
+    def __init__(self, clock: FakeClock, phase: Any) -> None:
+        self._clock, self._phase = clock, phase
+
+    def start(self, job: PassJob) -> InProcessWorker:
+        lost = WorkerFailed(
+            phase=self._phase, failure_cause="connection", exception_class="ServerLost", message="nobody there"
+        )
+        events: list[Event] = [PhaseBegan(phase=self._phase), lost]
+        return InProcessWorker(iter(events), self._clock)
+
+
+@pytest.mark.parametrize(("phase", "times"), [("load", 3), ("warmup", 2), ("measure", 2)])
+def test_passes_without_a_server_stay_open_and_resuming_measures_each_of_them(
+    make_trial: Callable[..., Any], in_process: Callable[..., Any], fixed_machine: Any, phase: str, times: int
+) -> None:
+    """One that is not there when a pass begins is nobody's result; lost twice on the way, that is the result."""
+    trial, clock = make_trial(SCRIPT, documents=2), FakeClock()
+    passes = ["fp32/1", "fp32/2", "bf16/1"]
+    for attempt in range(1, times + 1):
+        options = RunOptions(device="cpu", is_resuming=attempt > 1)
+        report = trial.run(options, clock=clock, factory=NoServer(clock, phase), machine=fixed_machine)
+        assert [(label, ending.is_lost) for label, ending in report.endings.items()] == [
+            (f"{each}/{attempt}", True) for each in passes
+        ]
+        is_result = phase != "load" and attempt == 2
+        assert (report.head_digest is not None) is is_result
+        assert report.left[:3] == (() if is_result else tuple(passes)), "not sealed, whenever it was lost"
+    if phase == "load":
+        again = in_process(trial, is_resuming=True)
+        assert {label: ending.outcome for label, ending in again.endings.items()} == {
+            f"{each}/4": "completed" for each in passes
+        }
+        assert again.head_digest is not None
 
 
 def test_a_run_of_some_variants_says_which_it_left_out_and_the_rest_can_follow(
@@ -288,6 +327,10 @@ def test_ctrl_c_leaves_the_file_open_with_a_decision_and_exit_code_130(
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert "continue with --resume" in output
+    *_, interrupted, command = errors.splitlines()
+    assert interrupted.endswith("fp32/1/1, reference: interrupted")
+    assert command.startswith("to go on: ")
+    assert command.endswith(f"{trial.protocol} --out {trial.out} --device cpu --acknowledged {acknowledged} --resume")
     records = records_of(run_file(trial.out))
     stopped = [record for record in records if isinstance(record, Decision)]
     left = "fp32/1, fp32/2, bf16/1, fp32~reload, bf16~reload"

@@ -465,6 +465,84 @@ def test_a34_a_pass_ends_after_so_many_failures_in_a_row_as_its_protocol_allows(
         assert outcomes == tried | ({("failed", "format", True): len(MANY) - sent} if limit else {})
 
 
+_NOT_FOUND = plain(404, {"detail": "Not Found"})
+_NO_MODEL = plain(400, {"error": {"message": "no model of this name " + 50 * "wordy "}})
+
+
+@pytest.mark.usefixtures("own_generator")
+@pytest.mark.parametrize(
+    ("reply", "cause", "said", "step"),
+    [
+        (
+            _NOT_FOUND,
+            "protocol",
+            'HTTP 404: {"detail": "Not Found"} (POST',
+            "check url (scheme, host and port, without /v",
+        ),
+        (_NO_MODEL, "protocol", 'HTTP 400: {"error": {"message": "no model of', "check model, endpoint and body under"),
+        (plain(422, "what is this?"), "protocol", "HTTP 422: what is this?", "check model, endpoint and body under"),
+        (plain(307, ""), "protocol", "HTTP 307: no words", "check url"),
+        (plain(500, "boom"), "engine_error", "HTTP 500: boom", "read what the server itself printed"),
+        (
+            stream([b"data: {broken\n\n"]),
+            "format",
+            "an event of the stream cannot be read",
+            "answers a request by hand",
+        ),
+    ],
+    ids=["404", "400", "422", "307", "500", "unreadable"],
+)
+def test_a_server_that_answers_no_request_of_the_warm_up_fails_the_pass_there_in_its_own_words(
+    engines: Any, reply: Reply, cause: str, said: str, step: str
+) -> None:
+    with StubServer([reply]) as stub:
+        engine = engines(stub, kind="other", model="stub")
+        with pytest.raises(ServerLost, match="'stub' answered no request of the warm-up; the last: ") as caught:
+            asked(engine, "warmup", PROMPTS[:1])
+        url = f"(POST {stub.base_url}/v1/chat/completions)"
+    assert caught.value.cause == cause
+    assert said in caught.value.message
+    assert caught.value.message.endswith(url)
+    assert len(caught.value.message) < 200 + len(url) + 90, "of the body only its begin"
+    assert step in caught.value.next_step
+    assert caught.value.next_step.endswith("and continue the run with --resume")
+
+
+@pytest.mark.usefixtures("own_generator")
+@pytest.mark.parametrize(("good", "status", "needed"), [(0, 404, 5), (0, 422, 5), (1, 404, 40), (0, 429, 40)])
+def test_without_a_warm_up_a_server_that_refuses_whatever_it_is_sent_is_asked_few_times(
+    engines: Any, tokenizer: Any, good: int, status: int, needed: int
+) -> None:
+    """After an answer a refusal is about its document, and one that is only busy may answer the next."""
+    answers: list[Answer] = []
+    with StubServer(status_after(good, status, tokenizer)) as stub:
+        engine = engines(stub, kind="other", model="stub")
+        engine._parts[2]._writer.has_usage = False  # a 422 may be about that field, and is asked again without
+        given = engine.answers(engine.encode(MANY), "measure", Load())
+        if needed == len(MANY):
+            collect(given, answers)
+        else:
+            with pytest.raises(ServerLost, match=f"refused 5 requests in a row with HTTP {status}"):
+                collect(given, answers)
+        sent = len(stub.posts)
+    assert sent == needed or needed < sent < len(MANY)
+    assert len(answers) == len(MANY), "every document has its row"
+
+
+def test_a_warm_up_with_some_answers_goes_on_and_its_refusals_are_rows(engines: Any, tokenizer: Any) -> None:
+    answer = counted(tokenizer)
+
+    def reply(seen: Seen) -> Reply:
+        return plain(400, "not this one") if "Bill 0" in seen.body.decode() else answer(seen)
+
+    with StubServer(reply) as stub:
+        engine = engines(stub, kind="other", model="stub")
+        warm = [each for each in asked(engine, "warmup", PROMPTS[:2]) if each.is_final]
+        measured = [each for each in asked(engine) if each.is_final]
+    assert {each.request_outcome for each in warm} == {"completed", "failed"}
+    assert Counter(each.request_outcome for each in measured) == {"completed": 3, "failed": 1}
+
+
 def test_a_gateway_that_refuses_to_list_its_models_is_told_by_the_variable_of_its_key(
     engines: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
