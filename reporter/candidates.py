@@ -26,20 +26,22 @@ def refuse_ambiguous(loaded: LoadedCampaign, measured: Sequence[Configuration]) 
         raise Refused(findings)
 
 
-def unmeasured(dossier: Dossier, loaded: LoadedCampaign) -> list[Finding]:
-    """Return the candidates that no record belongs to, and what was measured instead."""
+def unmeasured(dossier: Dossier, loaded: LoadedCampaign) -> Finding | None:
+    """Return, in one finding, the candidates that no record belongs to, and what was measured instead."""
     rows = dossier.tables["candidates"].rows
     known = [f'{r.labels["variant"]} on "{r.labels["device"]}"' for r in rows if "configuration_key" in r.labels]
     absent = {row.key for row in rows if row.labels["status"] == "not_measured"}
     listed = ", ".join(dict.fromkeys(sorted(known))) or "nothing"
     step = "write variant, device, batch and concurrency as recorded, or measure it; until then it cannot win"
-    return [
-        _finding(
-            loaded, index, "not-measured", f"candidate {_named(candidate)} was not measured; measured: {listed}", step
-        )
-        for index, candidate in enumerate(loaded.campaign.candidates)
-        if f"candidate~{candidate.id}" in absent
+    missed = [
+        index for index, candidate in enumerate(loaded.campaign.candidates) if f"candidate~{candidate.id}" in absent
     ]
+    if not missed:
+        return None
+    names = ", ".join(_named(loaded.campaign.candidates[index]) for index in missed)
+    who = f"candidate {names} was" if len(missed) == 1 else f"{len(missed)} candidates were"
+    more = "" if len(missed) == 1 else f": {names}"
+    return _finding(loaded, missed[0], "not-measured", f"{who} not measured{more}; measured: {listed}", step)
 
 
 def _named(candidate: Candidate) -> str:

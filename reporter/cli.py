@@ -312,7 +312,8 @@ def _dossier(
         for beside in [path / "campaign.toml" for path in runs if (path / "campaign.toml").is_file()]:
             click.echo(f"note: {beside} is not read; add --campaign {beside} for prices and objective", err=True)
     else:
-        for finding in unmeasured(dossier, read_campaign(campaign)):
+        finding = unmeasured(dossier, read_campaign(campaign))
+        if finding is not None:
             click.echo(f"note: {finding}", err=True)
     return dossier
 

@@ -199,7 +199,8 @@ def _campaign(
     try:
         loaded = read_campaign(campaign)
         dossier = build_dossier(runs, campaign, as_of=as_of)
-        notes = [f"note: {finding}" for finding in unmeasured(dossier, loaded)]
+        finding = unmeasured(dossier, loaded)
+        notes = [f"note: {finding}"] if finding is not None else []
         (target / DATA).mkdir(parents=True)
         with tempfile.TemporaryDirectory() as made_here:
             files = attachments(runs, campaign, Path(made_here), with_texts=with_texts)

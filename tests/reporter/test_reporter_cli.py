@@ -102,8 +102,16 @@ def test_a_candidate_that_fits_no_record_is_told_with_its_line_and_what_was_meas
     result = run("summary", runs, "--campaign", campaign)
     assert result.exit_code == 0
     line = text.splitlines().index("[[candidate]]") + 1
-    assert f'{campaign}:{line}: [not-measured] candidate "CPU fp32" (fp32 on "Example CPU", batch 1' in result.stderr
-    assert 'measured: bf16 on "Example CPU 2 cores", fp32 on "Example CPU 2 cores"' in result.stderr
+    said = (
+        f'{campaign}:{line}: [not-measured] 2 candidates were not measured: "CPU fp32" (fp32 on "Example CPU", batch 1'
+    )
+    assert said in result.stderr
+    measured = 'measured: bf16 on "Example CPU 2 cores", fp32 on "Example CPU 2 cores"'
+    assert result.stderr.count(measured) == result.stderr.count("note: ") == 1, "for all of them once"
+    one = text.replace('device = "Example CPU 2 cores"', 'device = "Example CPU"', 1)
+    campaign.write_text(one, encoding="utf-8")
+    said = f'{campaign}:{line}: [not-measured] candidate "CPU fp32" (fp32 on "Example CPU", batch 1, concurrency 1) was not'
+    assert said in run("summary", runs, "--campaign", campaign).stderr
 
 
 @pytest.mark.parametrize("command", ["choose", "html"])
