@@ -34,7 +34,7 @@ VERDICTS: dict[str, Wording] = {
     "verdict_rejected_incomplete": say("rejected: {returned} of {expected} documents returned"),
     "verdict_rejected_no_reference": say("not judged: the reference was not completed"),
     "verdict_failed": say("failed: {cause} in {phase}"),
-    "verdict_failed_unknown": say("failed: the pass did not end"),
+    "verdict_failed_unknown": say("no result: no pass came to its end"),
     "verdict_not_measured": say("not measured"),
 }
 

@@ -17,6 +17,8 @@ from .wording import WORDS, sentence
 
 STAGE = "validation"
 NOT_BEGUN = "not_begun"
+UNENDED = ("interrupted", "not_ended")
+"""What became of an attempt that nothing went wrong with: a resumed run makes another."""
 
 
 class _Step(NamedTuple):
@@ -140,7 +142,9 @@ def _row(found: _Found, step: _Step, several_models: bool) -> Row:
     place, cause = found.place, found.failed.get(step)
     batch_reason, reason = found.left_out.get(f"{step.variant}~{step.batch}"), found.left_out.get(step.variant)
     state, said = NOT_BEGUN, sentence("missing_not_begun")
-    if cause is not None:
+    if cause in UNENDED:
+        state, said = "interrupted", sentence("missing_interrupted")
+    elif cause is not None:
         state, said = "failed", sentence("missing_failed", cause="@" + cause if cause in WORDS else cause)
     elif batch_reason is not None:
         state, said = "skipped", sentence("missing_skipped", cause=batch_reason)

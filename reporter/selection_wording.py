@@ -243,6 +243,7 @@ SELECTION: dict[str, Wording] = {
     "requirement_not_shown": say("not shown: {requests} requests, {needed} needed for {percentile} percent"),
     "requirement_not_read": say("not shown: no peak or no card size was read"),
     "missing_failed": say("every attempt failed: {cause}"),
+    "missing_interrupted": say("interrupted before its end; `collector run` with --resume measures it again"),
     "missing_not_begun": say("not begun"),
     "missing_skipped": say("left out: {cause}"),
     "notice_peak_over_memory": say(

@@ -79,7 +79,7 @@ class VariantScript:
     """One variant of the campaign: which documents (0-based) get which outcome, how fast, how large, how it fails.
 
     `outcomes` maps a document index to its score outcome; every other document is right. `changed_in_repeat` are the
-    documents whose acceptance flips in every repeat. `failure` ends the pass in its load phase.
+    documents whose acceptance flips in every repeat. `failure` ends the pass in its load phase; "interrupted" is none.
     `killed_attempts` attempts are cut half-way before the complete one.
     """
 
@@ -404,18 +404,20 @@ class CampaignBuilder:
             ))  # fmt: skip
 
     def _failed_load(self, pass_id: str, variant_id: str, variant: VariantScript) -> None:
-        self.file.add(Failure(
-            failure_scope="variant", failure_cause=variant.failure, pass_id=pass_id, variant_id=variant_id,
-            phase=variant.failure_phase, exception_class="MemoryError", exit_code=1,
-        ))  # fmt: skip
+        if variant.failure != "interrupted":
+            self.file.add(Failure(
+                failure_scope="variant", failure_cause=variant.failure, pass_id=pass_id, variant_id=variant_id,
+                phase=variant.failure_phase, exception_class="MemoryError", exit_code=1,
+            ))  # fmt: skip
         if variant.batch > 1:
             detail = {"variant": variant.name, "from": str(variant.batch), "to": str(variant.batch // 2)}
             self.file.add(Decision(
                 decision="batch_reduced", decided_by="collector", pass_id=pass_id, detail=detail | {"reason": "oom"},
             ))  # fmt: skip
         self.file.add(PassEnd(
-            pass_id=pass_id, pass_outcome="failed", distinct_document_count=0, try_count=0, completed_request_count=0,
-            failed_request_count=0, output_token_count=0, pass_ns=500 * MS, phase_ns={"load": 400 * MS},
+            pass_id=pass_id, pass_outcome="interrupted" if variant.failure == "interrupted" else "failed",
+            distinct_document_count=0, try_count=0, completed_request_count=0, failed_request_count=0,
+            output_token_count=0, pass_ns=500 * MS, phase_ns={"load": 400 * MS},
         ))  # fmt: skip
 
     def _variant(self, pass_id: str, variant_id: str, variant: VariantScript, observed_at: Any) -> None:

@@ -110,7 +110,7 @@ def test_a_candidate_that_fits_no_record_is_told_with_its_line_and_what_was_meas
     assert result.stderr.count(measured) == result.stderr.count("note: ") == 1, "for all of them once"
     one = text.replace('device = "Example CPU 2 cores"', 'device = "Example CPU"', 1)
     campaign.write_text(one, encoding="utf-8")
-    said = f'{campaign}:{line}: [not-measured] candidate "CPU fp32" (fp32 on "Example CPU", batch 1, concurrency 1) was not'
+    said = f'{campaign}:{line}: [not-measured] candidate "CPU fp32" (fp32 on "Example CPU", batch 1, concurrency 1)'
     assert said in run("summary", runs, "--campaign", campaign).stderr
 
 

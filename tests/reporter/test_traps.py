@@ -123,6 +123,20 @@ def test_where_everything_fails_nobody_is_recommended_and_every_failure_is_named
     assert {row.labels["state"] for row in dossier.tables["missing_passes"].rows} == {"failed"}
 
 
+def test_an_interrupted_pass_is_no_failed_one_and_the_way_on_is_said(
+    tmp_path: Path, campaign_records: Kit, campaign_text: Text, said: Say
+) -> None:
+    kit = campaign_records
+    runs = kit(tmp_path / "runs", variants=[kit.fp32, kit.variant(name="bf16", failure="interrupted")]).runs
+    text = campaign_text.candidate("A", "fp32", "o").candidate("B", "bf16", "o").offer("o", {3: "100.00"})
+    dossier = build_dossier([runs], text.write())
+    assert verdicts(dossier, said)["B"] == "no result: no pass came to its end"
+    [missing] = dossier.tables["missing_passes"].rows
+    assert (missing.labels["variant"], missing.labels["state"]) == ("bf16", "interrupted")
+    expected = "interrupted before its end; `collector run` with --resume measures it again"
+    assert said(dossier, missing.sentences[0]) == expected
+
+
 def tie(text: Text) -> Path:
     """Two offers, 105.00 and 100.00: equivalent within 5 percent."""
     text.candidate("A", "fp32", "a").candidate("B", "bf16", "b").offer("a", {3: "105.00"}).offer("b", {3: "100.00"})
