@@ -80,6 +80,7 @@ class Attempt:
         self._answered: set[str] = set()
         self._tries = self._completed = self._failed = self._tokens = self._warmups = 0
         self._failed_by: Counter[str] = Counter()
+        self._last_words: str | None = None
         self._finished: Finished | None = None
         self._unwritten = 0
         self._unjudged: list[Asked] = []
@@ -105,7 +106,8 @@ class Attempt:
     def _ending(self, outcome: PassOutcome, fault: _Fault | None) -> Ending:
         answered, failed_by = len(self._answered) - self._failed_by.total(), dict(self._failed_by)
         if fault is None:
-            return Ending(outcome, None, answered=answered, failed_by=failed_by)
+            said = self._last_words if failed_by and not answered else None
+            return Ending(outcome, None, message=said, answered=answered, failed_by=failed_by)
         is_lost = fault.exception_class == ServerLost.__name__
         return Ending(outcome, fault.cause, self._phase, is_lost, fault.message, answered, failed_by)
 
@@ -171,6 +173,8 @@ class Attempt:
                 self._around.journal.append(record)
                 self._warmups += isinstance(record, Request) and record.phase == "warmup"
                 self._tries += isinstance(record, Request) and record.phase == "measure"
+                if isinstance(record, Failure) and record.phase == "measure" and texts:
+                    self._last_words = texts[-1].text
             case Answered(record=Request() as request, answer_text=answer_text, texts=texts, steps=steps):
                 self._cited(texts, steps)
                 self._around.journal.append(request)

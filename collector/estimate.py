@@ -169,8 +169,9 @@ def _estimate(planned: PlannedPass, costs: Mapping[Chosen, Cost], lock: Lock, st
     cost = own or alone
     if cost is None:
         return PassEstimate(planned, requests, None, "unknown")
-    if cost.per_document is None:
-        return PassEstimate(planned, 0, Span(*[Fraction(cost.once_ns)] * 3), "failed" if cost.cause else "unknown")
+    if cost.per_document is None:  # how long an answer takes, a pass without any does not say
+        until_failure = Span(*[Fraction(cost.once_ns)] * 3) if cost.cause else None
+        return PassEstimate(planned, 0, until_failure, "failed" if cost.cause else "unknown")
     more = 0 if own else checks + max(0, warmups - lock.plan.plan.warmup_requests)
     once = Span(*[Fraction(cost.once_ns)] * 3)
     each = cost.per_document

@@ -9,7 +9,7 @@ from collector.contract.records.passes import PassOutcome
 
 
 class Ending(NamedTuple):
-    """How an attempt ended; `cause`, `phase` and `message` of a failed one."""
+    """How an attempt ended; `cause` and `phase` of a failed one."""
 
     outcome: PassOutcome
     cause: FailureCause | None
@@ -17,7 +17,8 @@ class Ending(NamedTuple):
     is_lost: bool = False
     """Its server was lost or answered nothing, so that a resumed run measures it again."""
     message: str | None = None
-    """What the failure's text says, and where it is known what to do next."""
+    """What a failure's text says, and where it is known what to do next; of a complete pass without any answer the
+    last request's."""
     answered: int = 0
     """Documents with an answer, an empty one too."""
     failed_by: dict[str, int] = {}

@@ -162,6 +162,17 @@ def test_a_variant_that_cannot_be_loaded_is_told_with_its_cause_and_costs_the_ti
     assert any(line.startswith("bf16: failed (load_failure in load)") for line in plan_lines(report))
 
 
+def test_of_a_variant_that_answered_nothing_no_time_is_known(
+    make_trial: Callable[..., Any], pilot: Callable[..., Measured]
+) -> None:
+    """Refusals are quick, and say nothing about how long an answer takes."""
+    refusing = {"match": "bf16/*", "defaults": {"failure_cause": "protocol", "failure_message": "HTTP 404: gone"}}
+    trial = make_trial({**SCRIPT, "passes": [refusing]}, development=4)
+    report = report_of(trial, pilot(trial, 4))
+    assert (report.passes[-1].span, report.passes[-1].basis, report.whole) == (None, "unknown", None)
+    assert "hours: not known, nothing was measured of bf16" in list(plan_lines(report))
+
+
 def test_nothing_measured_is_no_hour_and_no_price(make_trial: Callable[..., Any], tmp_path: Path) -> None:
     trial = make_trial(SCRIPT, documents=3)
     source = tmp_path / "campaign.toml"

@@ -157,6 +157,21 @@ def test_a_hang_is_seen_by_the_fake_clock_too(
     assert [ending.cause for ending in report.endings.values()] == ["timeout", None, None]
 
 
+def test_a_pass_that_answered_nothing_says_so_with_the_last_request_s_words_and_one_with_answers_counts(
+    make_trial: Callable[..., Any], fixed_meter: Any, fixed_machine: Any
+) -> None:
+    refusal = {"failure_cause": "protocol", "failure_message": "HTTP 404: gone"}
+    passes = [{"match": "fp32/1/*", "defaults": refusal}, {"match": "bf16/*", "documents": {"d1": refusal}}]
+    clock = FakeClock()
+    report = make_trial({"passes": passes}).run(
+        clock=clock, factory=InProcessWorkerFactory(clock=clock, meter=fixed_meter), machine=fixed_machine
+    )
+    nothing, whole, some = report.endings.values()
+    assert (nothing.words, nothing.message) == ("completed, answered 0, failed 4 (protocol)", "HTTP 404: gone")
+    assert (whole.words, whole.message) == ("completed", None)
+    assert (some.words, some.message) == ("completed, answered 3, failed 1 (protocol)", None)
+
+
 def test_what_a_failed_pass_answered_is_kept_and_the_rest_is_missing(
     make_trial: Callable[..., Any], records_of: Callable[[Path], list[Record]]
 ) -> None:
