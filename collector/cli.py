@@ -14,7 +14,7 @@ from collector.contract.errors import DossierError, ExitCode
 if TYPE_CHECKING:
     from collector.contract.records import Device
     from collector.freeze import FrozenProtocol
-    from collector.runner import RunOptions, RunReport
+    from collector.run_options import RunOptions, RunReport
 
 
 class Commands(click.Group):
@@ -378,7 +378,7 @@ def run(
     from collector.freeze import read_frozen
     from collector.processes import source_commit
     from collector.run_files import newest_unsealed
-    from collector.runner import RunOptions
+    from collector.run_options import RunOptions
 
     frozen = read_frozen(protocol, campaign)
     if not resume and (begun := newest_unsealed(out, frozen.lock.plan_id, "validation")):
@@ -432,7 +432,7 @@ def confirm(
     from collector.freeze import read_frozen
     from collector.machine import ThisMachine
     from collector.processes import source_commit
-    from collector.runner import RunOptions
+    from collector.run_options import RunOptions
 
     frozen = read_frozen(protocol, campaign)
     plan = frozen.lock.plan

@@ -32,7 +32,7 @@ from collector.estimate import (
     total,
 )
 from collector.plan import CHECKED, Chosen, PlannedPass, is_loaded_anew, plan_passes, stage_documents
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 
 _NO_ID = "0" * 16
 

@@ -20,7 +20,8 @@ from collector.environment import Detected
 from collector.freeze import FrozenProtocol, freeze, read_frozen
 from collector.machine import ThisMachine
 from collector.processes import ProcessWorkerFactory
-from collector.runner import Run, RunOptions, RunReport
+from collector.run_options import RunOptions, RunReport
+from collector.runner import Run
 from collector.watcher import Ending
 from collector.workers import WorkerFactory
 

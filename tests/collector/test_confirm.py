@@ -17,7 +17,7 @@ from collector.contract.digests import json_digest
 from collector.contract.errors import DossierError
 from collector.contract.records import Decision, PassBegin, Record, Seal
 from collector.freeze import freeze, read_frozen
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorkerFactory
 
 

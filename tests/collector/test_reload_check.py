@@ -18,7 +18,7 @@ from collector.contract.records import Decision, Failure, PassBegin, PassEnd, Re
 from collector.freeze import read_frozen
 from collector.plan import Chosen
 from collector.reload_check import is_same_artefact
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorkerFactory
 
 MS = 1_000_000

@@ -17,7 +17,7 @@ from collector.contract.errors import DossierError
 from collector.contract.records import Decision, Device, Header, Record
 from collector.machine import ThisMachine
 from collector.rental import find_rental
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorkerFactory
 
 NOW = "2026-03-02T12:00:00.000000Z"

@@ -21,7 +21,7 @@ from collector.contract.records import (
     Request,
 )
 from collector.plan import Chosen
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorkerFactory
 
 MS = 1_000_000

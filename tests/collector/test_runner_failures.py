@@ -20,7 +20,7 @@ from collector.contract.records import Failure, PassBegin, PassEnd, Record, Requ
 from collector.events import Answered, Event, Finished, PassJob
 from collector.journal import Journal
 from collector.processes import ProcessWorker, ProcessWorkerFactory, source_commit
-from collector.runner import RunReport
+from collector.run_options import RunReport
 from collector.worker import run_job
 from collector.workers import InProcessWorker, InProcessWorkerFactory, Worker, WorkerBabble
 

@@ -29,7 +29,7 @@ from collector.contract.records import (
     Variant,
     Warning,
 )
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorkerFactory
 
 MS = 1_000_000

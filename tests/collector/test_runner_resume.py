@@ -19,7 +19,7 @@ from collector.contract import chain
 from collector.contract.errors import DossierError
 from collector.contract.records import Decision, Engine, Environment, PassBegin, PassEnd, Record, Request, Score
 from collector.events import Event, PassJob, PhaseBegan, WorkerFailed
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorker, InProcessWorkerFactory
 
 SCRIPT = {

@@ -19,7 +19,7 @@ from collector.freeze import read_frozen
 from collector.lock import scorer_digest
 from collector.processes import CommandEnd, run_command
 from collector.protocol_check import check_protocol
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.scorers import Asked, Judged, UserScorer
 
 ALLOWED = RunOptions(device="cpu", allow_commands=True)

@@ -15,7 +15,7 @@ import pytest
 from collector.contract.records import Decision, Failure, PassBegin, Reading, Record
 from collector.engines.base import EngineSetup
 from collector.processes import ProcessWorkerFactory
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 
 MIB = 2**20
 PADDING = "Read the bill and write nothing else. " * 3

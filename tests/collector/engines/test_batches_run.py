@@ -8,7 +8,7 @@ from typing import Any
 
 from collector.clock import SystemClock
 from collector.contract.records import BatchCheck, PassBegin, PassEnd, Record, Request
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorkerFactory
 from reporter.check import check
 

@@ -19,7 +19,7 @@ from collector.engines import transformers_engine
 from collector.engines._continuous import BlockPool, Output, blocks_needed
 from collector.engines.base import Answer, EngineSetup, Load, Prompt
 from collector.engines.transformers_engine import TransformersEngine
-from collector.runner import RunOptions
+from collector.run_options import RunOptions
 from collector.workers import InProcessWorkerFactory
 from reporter.check import check
 
