@@ -50,7 +50,7 @@ class ProcessWorker:
         self._printed: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # closed in `close`
         self._printed_bytes = 0
         command = [
-            sys.executable, "-P", "-m", "collector.worker",
+            sys.executable, "-P", "-m", "collector.worker_process",
             str(job_read), str(event_write), str(os.getpid()), str(address_space_bytes),
         ]  # fmt: skip
         try:

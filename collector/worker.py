@@ -16,22 +16,15 @@ no collection falls into a request and no garbage piles up.
 
 from __future__ import annotations
 
-import ctypes
-import faulthandler
 import gc
-import os
-import signal
-import sys
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
 from collector.batch_check import compared, require_answers
-from collector.clock import Clock, SystemClock
+from collector.clock import Clock
 from collector.contract.records import Reading
 from collector.contract.records.base import ObservedAt, Phase
 from collector.decode_steps import DecodeSteps, row_steps
@@ -46,15 +39,12 @@ from collector.events import (
     Recorded,
     Reloaded,
     WorkerFailed,
-    encode_event,
 )
-from collector.memory import MemoryMeter, meter_for
+from collector.memory import MemoryMeter
 from collector.request_records import MadeRequest, RequestRecords
 from collector.steady import is_steady
 from collector.worker_faults import cause_of
 from collector.worker_notes import NoteTaker, storable
-
-_PR_SET_PDEATHSIG = 1
 
 
 class JobRun:
@@ -279,49 +269,3 @@ def run_job(job: PassJob, *, clock: Clock, meter: MemoryMeter) -> Iterator[Event
         return engine_module(job.setup.engine.name).create(job.setup, clock)
 
     return JobRun(job, clock=clock, meter=meter, create=create).events()
-
-
-def main(arguments: Sequence[str]) -> None:
-    """Run the job that arrives on one file descriptor and write its events to another.
-
-    Arguments: the two descriptors, the parent's process id, and the address-space limit in bytes (0: none). The process
-    ends with its parent: the kernel kills it (Linux), and the end of the job's pipe does so elsewhere.
-    """
-    job_fd, event_fd, parent_pid, address_space_bytes = (int(argument) for argument in arguments)
-    _die_with(parent_pid)
-    faulthandler.enable()
-    faulthandler.register(signal.SIGUSR1)
-    for descriptor in (job_fd, event_fd):
-        os.set_inheritable(descriptor, False)
-    if address_space_bytes:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (address_space_bytes, address_space_bytes))
-    jobs = open(job_fd, "rb")  # noqa: SIM115  # stays open: its end is the parent's end
-    job = msgspec.json.decode(jobs.readline(), type=PassJob)
-    threading.Thread(target=_exit_at_end, args=(jobs,), daemon=True).start()
-    with open(event_fd, "wb") as events:
-        meter = meter_for(job.setup.device, job.setup.engine.server)
-        for event in run_job(job, clock=SystemClock(), meter=meter):
-            events.write(encode_event(event))
-            events.flush()
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    # No interpreter shutdown: a library that crashes while cleaning up must not spoil a pass that is complete.
-    os._exit(0)
-
-
-def _die_with(parent_pid: int) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent_pid:  # it died before the kernel was asked
-        os._exit(1)
-
-
-def _exit_at_end(jobs: Any) -> None:
-    jobs.read()
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -35,7 +35,7 @@ def no_orphans() -> Any:
     left = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
     assert left == []
     workers = [p for p in psutil.process_iter(["cmdline"]) if str(os.getpid()) in (p.info["cmdline"] or [])]
-    assert [p for p in workers if "collector.worker" in p.info["cmdline"]] == []
+    assert [p for p in workers if "collector.worker_process" in p.info["cmdline"]] == []
 
 
 def failing(at: str, do: str, **more: Any) -> dict[str, Any]:

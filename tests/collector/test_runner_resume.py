@@ -230,7 +230,7 @@ def await_no_worker_of(pid: int) -> None:
         left = []
         for process in psutil.process_iter(["cmdline", "status"]):
             command = process.info["cmdline"] or []
-            is_worker = "collector.worker" in command and str(pid) in command
+            is_worker = "collector.worker_process" in command and str(pid) in command
             if is_worker and process.info["status"] != psutil.STATUS_ZOMBIE:
                 left.append(process.pid)
         if not left:

@@ -149,7 +149,7 @@ def test_a_generator_that_is_killed_is_a_fault_and_not_a_silence() -> None:
 WORKER = """
 import os, subprocess, sys, time
 from collector.client.process import LoadGenerator
-from collector.worker import _die_with
+from collector.worker_process import _die_with
 _die_with(int(sys.argv[1]))
 generator = LoadGenerator()
 server = subprocess.Popen(["sleep", "600"])
