@@ -30,6 +30,7 @@ from collector.journal import Journal
 from collector.judgement import judging_of, require_allowed
 from collector.judging_rules import require_scorable
 from collector.machine import Machine
+from collector.missing import explained
 from collector.plan import (
     CHECKED,
     ROLE_OF_STAGE,
@@ -347,10 +348,11 @@ class Run:
     def _engine(self, variant: VariantChoice) -> Engine:
         choice = self._lock.plan.engine_of(variant)
         found = engine_module(choice.name).identity(self._setup(variant, f"{variant.name}/1/1"))
-        return Engine(
+        record = Engine(
             engine_id=short_id(as_json(found)), engine_name=found.engine_name, engine_version=found.engine_version,
             engine_flags=found.engine_flags, engine_evidence="claimed" if choice.server else "verified",
         )  # fmt: skip
+        return explained(record, {"engine_version": "not_measured"})
 
     def _is_left(self, planned: PlannedPass, progress: Progress) -> bool:
         return not progress.is_done(planned) and not progress.limits.refuses(planned)

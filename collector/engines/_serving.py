@@ -22,6 +22,7 @@ import msgspec
 from collector.client.messages import ClientDone, ClientJob, Exchange, Limits, ScrapeText, Sending
 from collector.client.process import LoadGenerator
 from collector.clock import Clock
+from collector.contract.protocol import portable
 from collector.contract.records import AnyRecord, ClientWindow
 from collector.contract.records.base import Phase
 from collector.contract.records.passes import ScrapeMoment
@@ -34,6 +35,7 @@ from ._prompt_counts import PromptCounts
 from ._prompting import TemplateEncoder, messages_of
 from ._requests import RequestWriter
 from ._same_prompt import ServerTokenizer
+from ._served_model import answering_model, is_same_model
 from ._server_watch import ServerWatch
 from ._session import Session
 from .base import Answer, EncodedPrompt, EngineSetup, Load, Prompt, Wire
@@ -71,6 +73,8 @@ class Serving:
         self._records: list[AnyRecord] = []
         self._watch = ServerWatch(session)
         self._has_answered = False
+        self.answering: list[str] = []
+        """Names of the model in the answers so far, each once, in the order of their first answer."""
         choice, limits = session.choice, setup.limits
         self._limits = Limits(
             connect_s=choice.connect_s, first_token_s=choice.first_token_s, request_s=limits.request_s,
@@ -179,6 +183,7 @@ class Serving:
                 if message.is_final:
                     due.pop(message.number, None)
                 answer = self._answer(message, prepared[message.number])
+                self._look_at_model(message, answer, phase)
                 is_asked_again = self._refuses_usage(answer)  # no failure of the server's
                 yield answer
                 if self._watch.is_gone(message):
@@ -236,6 +241,17 @@ class Serving:
             return answer
         words = self._session.without_secrets(answer.failure_message)
         return msgspec.structs.replace(answer, failure_message=words)
+
+    def _look_at_model(self, exchange: Exchange, answer: Answer, phase: Phase) -> None:
+        """Keep the name that an answer gives its model; one that changes while measuring is warned of, once."""
+        name = answering_model(exchange) if answer.request_outcome == "completed" else None
+        if name is None or name in self.answering:
+            return
+        if phase == "measure" and self.answering and not is_same_model(self.answering[0], name):
+            logging.getLogger("server").warning(
+                "the model that answers changed its name from %s to %s", portable(self.answering[0]), portable(name)
+            )
+        self.answering.append(name)
 
     def _too_long(self, one: Prepared) -> Answer | None:
         generation = self._setup.generation

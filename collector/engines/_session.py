@@ -15,6 +15,7 @@ from collector.server_process import RunningServer, server_at, start_server, wai
 
 from ._artefact import Artefact
 from ._asking import Asker
+from ._served_model import listed_names, other_names, require_listed
 from .base import EngineSetup
 from .faults import ServerLost
 
@@ -33,6 +34,8 @@ class Session(NamedTuple):
     model: str
     claim: ServerClaim
     metrics_path: str | None
+    listed: list[str]
+    """Names of the models that the server lists; empty where it lists none."""
     secrets: dict[str, str]
     """Environment variable -> its value: what no record may hold."""
 
@@ -107,32 +110,33 @@ def open_session(choice: ServerChoice, running: RunningServer, artefact: Artefac
     target = Target(
         host=address.host, port=address.port, is_tls=address.scheme == "https", headers=list(headers.items())
     )  # fmt: skip
-    model = _model_name(choice, facts, asker, artefact)
-    return Session(
-        choice, facts, running, asker, target, model, claim, metrics_path if metrics is not None else None,
-        secrets_of(choice),
-    )  # fmt: skip
-
-
-def _model_name(choice: ServerChoice, facts: ServerKindFacts, asker: Asker, artefact: Artefact) -> str:
-    """Return the model's name in requests: the protocol's, else the only one that the server lists."""
-    if choice.model is not None:
-        return choice.model.replace("{model}", model_place(artefact))
-    if choice.kind == "transformers" and any("{model}" in part for part in choice.start):
-        return model_place(artefact)  # it lists what is in the Hub's cache, not what it was started with
-    listed = asker.get(facts.models_path)
-    entries = listed.get("data") if isinstance(listed, dict) else None
-    names = [str(each["id"]) for each in entries or () if isinstance(each, dict) and each.get("id")]
-    if len(names) == 1:
-        return names[0]
-    if listed is None and asker.last_status in KEY_REFUSED:
+    page = asker.get(facts.models_path)
+    listed = listed_names(page)
+    if page is None and choice.model is None and asker.last_status in KEY_REFUSED:
         raise ServerLost(
             f"the server {choice.name!r} answers {facts.models_path} with HTTP {asker.last_status}: it refuses who "
             "asks",
             next_step=key_advice(choice),
             cause="protocol",
         )
-    found = f"lists {len(names)} models: {', '.join(names)}" if names else f"lists no model at {facts.models_path}"
+    model = _model_name(choice, listed, artefact)
+    require_listed(choice, model, listed, other_names(page))
+    return Session(
+        choice, facts, running, asker, target, model, claim, metrics_path if metrics is not None else None, listed,
+        secrets_of(choice),
+    )  # fmt: skip
+
+
+def _model_name(choice: ServerChoice, listed: list[str], artefact: Artefact) -> str:
+    """Return the model's name in requests: the protocol's, else the only one that the server lists."""
+    if choice.model is not None:
+        return choice.model.replace("{model}", model_place(artefact))
+    if choice.kind == "transformers" and any("{model}" in part for part in choice.start):
+        return model_place(artefact)  # it lists what is in the Hub's cache, not what it was started with
+    if len(listed) == 1:
+        return listed[0]
+    path = KINDS[choice.kind].models_path
+    found = f"lists {len(listed)} models: {', '.join(listed)}" if listed else f"lists no model at {path}"
     raise DossierError(
         f"the server {choice.name!r} {found}, and the protocol does not say which is asked",
         next_step=f'write model = "..." under the server {choice.name!r}: the name that its requests have',

@@ -216,7 +216,8 @@ class EngineIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Requested and stable facts of an engine, known before a worker starts: what engine_id is a digest of."""
 
     engine_name: str
-    engine_version: str
+    engine_version: str | None
+    """Null for a server: it says its own when it is asked."""
     engine_flags: dict[str, str]
 
 

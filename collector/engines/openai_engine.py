@@ -77,7 +77,7 @@ def identity(setup: EngineSetup) -> EngineIdentity:
         flags |= {f"{prefix}.{name}": str(value) for name, value in given.items()}
     return EngineIdentity(
         engine_name="openai" if choice.kind == "other" else choice.kind,
-        engine_version="as the server claims", engine_flags=flags,
+        engine_version=None, engine_flags=flags,
     )  # fmt: skip
 
 
@@ -137,10 +137,11 @@ class OpenAiEngine:
 
     def observe(self, observed_at: ObservedAt) -> tuple[Variant, list[TensorGroup]]:
         """Return what is requested and claimed; nothing of a server's weights can be looked at from here."""
-        session, encoder, _ = self._loaded()
+        session, encoder, serving = self._loaded()
         self._observed = served_variant(
-            self._setup, self._artefact, session, encoder, observed_at, earlier=self._observed
-        )
+            self._setup, self._artefact, session, encoder, observed_at, answering=serving.answering,
+            earlier=self._observed,
+        )  # fmt: skip
         return self._observed, []
 
     def encode(self, prompts: Sequence[Prompt]) -> list[EncodedPrompt]:

@@ -67,7 +67,8 @@ class Engine(Record, frozen=True, kw_only=True, tag="engine"):
 
     engine_id: ShortId
     engine_name: Label
-    engine_version: str
+    engine_version: str | None = None
+    """Null for a server: what it claims stands in server_claim."""
     engine_flags: dict[str, str]
     engine_evidence: EngineEvidence
     """`claimed`: the server says so and nothing here could check it."""

@@ -266,7 +266,7 @@ def test_a_nonce_stands_in_front_of_the_first_message_and_its_tokens_are_told(en
 def test_llama_cpp_and_transformers_need_neither_nonce_nor_salt(engines: Any) -> None:
     for kind, fields in (("llamacpp", {"cache_prompt": False}), ("transformers", {})):
         with StubServer() as stub:
-            asked(engines(stub, kind=kind, model="m"), prompts=PROMPTS[:1])
+            asked(engines(stub, kind=kind, model="stub"), prompts=PROMPTS[:1])
             body = stub.posts[0].json
         assert body["messages"][0]["content"] == "Be short."
         assert {name: body[name] for name in ("cache_prompt", "cache_salt") if name in body} == fields
@@ -671,6 +671,22 @@ def test_a_variant_behind_a_server_says_what_is_claimed_and_leaves_unknown_what_
     assert variant.observed["claimed_version"] == "0.0.stub"
     assert variant.requested["server"] == "stub"
     assert variant.tokenizer_digest is not None
+
+
+def test_answers_of_another_model_than_the_asked_one_are_a_deviation_once_the_warm_up_is_over(engines: Any) -> None:
+    with StubServer() as stub:
+        engine = engines(stub, kind="other", model="asked")
+        assert engine.observe("loaded")[0].deviations == ["model: requested asked, the server lists stub"]
+        asked(engine, "warmup", prompts=PROMPTS[:1])
+        variant, _ = engine.observe("after_warmup")
+    assert variant.deviations == ["model: requested asked, answers name stub"]
+    assert variant.observed["answering_model"] == "stub"
+
+
+def test_a_model_that_a_server_does_not_hold_is_refused_before_anything_is_asked(engines: Any) -> None:
+    with StubServer() as stub, pytest.raises(DossierError, match="lists stub, and the protocol asks for the model"):
+        engines(stub, kind="llamacpp", model="other")
+    assert stub.posts == []
 
 
 def test_a_prompt_that_does_not_fit_is_not_sent(engines: Any) -> None:
