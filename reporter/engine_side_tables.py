@@ -58,7 +58,7 @@ def engine_side_notices(book: Book) -> Iterator[Sentence]:
             yield sentence("notice_preemptions", label=label, preemptions=ref(found.cells["preemptions"]))
     claimed = [r for r in book.rows("memory") if r.labels.get("need") and book.whole(r, "peak_bytes") is not None]
     if claimed:
-        yield sentence("notice_memory_claimed", labels=", ".join(dict.fromkeys(r.labels["variant"] for r in claimed)))
+        yield sentence("notice_memory_claimed", labels=", ".join(dict.fromkeys(r.labels["label"] for r in claimed)))
 
 
 def is_reused(book: Book, found: Row) -> bool:

@@ -152,7 +152,7 @@ def _test(
         name: paired.cells[name]
         for name in (
             "document_count", "both_right", "lost_documents", "gained_documents", "both_not_right", "difference_points",
-            "cluster_count", "clustered_points",
+            "compared_answers", "other_answers", "cluster_count", "clustered_points",
         )
     }  # fmt: skip
     cells |= {"repeat_flips": noise.figure_id if noise else None}

@@ -5,6 +5,8 @@
 -- figure lost_documents | documents | measured | accepted in the reference only
 -- figure gained_documents | documents | measured | accepted in the configuration only
 -- figure both_not_right | documents | measured | accepted in neither
+-- figure compared_answers | documents | measured | documents answered in both, whose texts' hashes could be compared
+-- figure other_answers | documents | measured | of those, documents whose answer differs in at least one character
 -- figure net_documents | documents | derived | gained_documents - lost_documents
 -- figure difference_points | percentage_points | derived | 100 x net_documents / document_count | n=document_count | interval=tango(both_right, lost_documents, gained_documents, both_not_right)
 -- figure cluster_count | count | measured | distinct templates or sources behind the documents
@@ -20,6 +22,8 @@ with counted as (
         count(*) filter (where not is_accepted and reference_is_accepted) as lost_documents,
         count(*) filter (where is_accepted and not reference_is_accepted) as gained_documents,
         count(*) filter (where not is_accepted and not reference_is_accepted) as both_not_right,
+        count(has_other_answer) as compared_answers,
+        count(*) filter (where has_other_answer) as other_answers,
         all_sources(sources) as sources
     from paired_documents
     group by configuration_key, label, purpose, first_begun

@@ -18,6 +18,8 @@ select
     reference.outcome as reference_outcome,
     reference.is_accepted as reference_is_accepted,
     reference.fields_right as reference_fields_right,
+    -- null where one of the two wrote nothing that could be hashed
+    documents.answer_hmac <> reference.answer_hmac as has_other_answer,
     documents.sources || reference.sources as sources
 from judged_documents as documents
 inner join counted_passes as passes using (pass_key, run_id, pass_id)
