@@ -9,6 +9,7 @@ from typing import Any
 from collector.contract.money import Taxed
 from collector.contract.protocol import Protocol
 from collector.contract.tariffs import NS_PER_HOUR
+from collector.engines._cold import cold_method
 from collector.estimate import LINEAR, LOAD_AS_ONE, PassEstimate, Span
 from collector.pilot import Deadline, Disk, OfferForPlan, PlanReport, Priced
 from collector.server_rules import used_servers
@@ -62,6 +63,15 @@ def load_lines(protocol: Protocol) -> Iterator[str]:
         behind = [variant.name for variant in protocol.variants if protocol.engine_of(variant).server == server]
         how = "started by each pass, which needs --allow-commands" if server.start else "which runs already"
         yield f"server: {server.name} ({server.kind}, {how}) answers for {', '.join(behind)}"
+        if not server.start:
+            yield f"        {server.name} was not asked now: each pass asks it for its version and models first"
+        if cold_method(server) == "nonce":
+            yield (
+                f"        {server.name} is kept cold by an unlike first line in each prompt: its answers are "
+                'compared with no other engine\'s; cache_state = "warm" leaves prompts as they are'
+            )
+        if len(behind) > 1:
+            yield f"        {', '.join(behind)} put the same requests to it: one thing is measured {len(behind)} times"
     plan = protocol.plan
     if plan.concurrencies:
         yield f"concurrencies: {', '.join(map(str, plan.concurrencies))} requests at a time, after one at a time"

@@ -21,7 +21,7 @@ from collector.lock import drift_findings, lock_path
 from collector.prompt_fit import prompt_lengths
 from collector.protocol_file import LoadedProtocol, ProtocolParts, load_protocol, read_parts
 from collector.protocol_rules import protocol_findings
-from collector.server_rules import server_findings
+from collector.server_rules import rate_findings, server_findings
 from collector.variant_rules import package_findings, quantization_findings
 
 _TOLD_OF_SHEETS = ("expected-missing", "expected-unknown-field", "candidates", "no-relevant-candidate")
@@ -101,6 +101,8 @@ def _rule_findings(parts: ProtocolParts) -> list[Finding]:
         findings += quantization_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += embedding_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += server_findings(parts.path, parts.protocol, parts.text.line_of)
+        if has_all_documents and documents is not None:
+            findings += rate_findings(parts.path, parts.protocol, documents, parts.text.line_of)
         findings += continuous_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += capture_findings(parts.path, parts.protocol, parts.text.line_of)
         findings += judging_findings(parts.path, parts.protocol.task, parts.text.line_of)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,8 @@ import msgspec
 
 from collector.contract.errors import Finding, Refused
 from collector.contract.protocol import DocumentLine, Protocol
+from collector.contract.server_kinds import KINDS
+from collector.contract.shape import nearest
 from collector.contract.toml_lines import TomlText, read_toml
 from collector.documents import DocumentsFile, read_documents
 
@@ -95,10 +98,26 @@ def read_parts(path: Path) -> ProtocolParts:
 
 
 def _explained(finding: Finding) -> Finding:
-    """Say why the three statements without which nothing may run are asked for."""
+    """Say why the three statements without which nothing may run are asked for, and what a server's words mean here."""
+    if finding.rule == "wrong-type" and (next_step := _meant(finding.message)) is not None:
+        return finding._replace(next_step=next_step)
     for name, (rule, next_step) in _WHY_MISSING.items():
         is_absent = finding.rule == "missing-field" and finding.message.endswith(f" has no `{name}`")
         is_empty = finding.rule == "wrong-type" and f".{name}`: " in finding.message and finding.message.endswith('""')
         if is_absent or is_empty:
             return finding._replace(rule=rule, next_step=next_step)
     return finding
+
+
+def _meant(message: str) -> str | None:
+    """Return the next step where a word of servers stands in another place than it belongs; null elsewhere."""
+    place, _, found = message.partition("`: ")
+    word = found.rpartition("found ")[2].strip('"').lower()
+    kind = nearest(re.sub(r"[ ._-]", "", word), list(KINDS))
+    if place == "`engine.name" and kind not in (None, "transformers", "other"):
+        return f'write name = "openai" and, under [engine.server], kind = "{kind}" with its start or url'
+    if place.endswith(".kind") and place.startswith(("`server", "`engine.server")) and kind is None:
+        return f'write one of {", ".join(KINDS)}; "other" is any gateway or server with an OpenAI interface'
+    if place.startswith(("`plan.concurrencies[", "`plan.batches[")) and found.endswith(("found 1", "found 0")):
+        return "leave it out: every variant is measured one at a time anyway; write what is to be measured beside that"
+    return None

@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from collector.contract.errors import DossierError, Finding
-from collector.contract.protocol import LockedPlan, Protocol, ServerChoice
+from collector.contract.protocol import DocumentLine, LockedPlan, Protocol, ServerChoice
 from collector.contract.server_kinds import KINDS
 from collector.contract.shape import nearest
 from collector.server_address import address_of
@@ -26,6 +27,9 @@ _KEY_FLAG = re.compile(
     r"--?([\w-]*(api[-_]?key|secret|password)|((hf|api|auth|access|bearer)[-_])?token)", re.IGNORECASE
 )  # fmt: skip
 """Not every flag that speaks of tokens: most count those of a model."""
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LONG_VALUE = re.compile(r"sk_(live|test)_.*|(?=.*[a-z])(?=.*[0-9])(?=.*[A-Z]).{24,}|[0-9a-f]{32,}")
+"""No name of a variable is written so, and many keys are."""
 _OWN_FIELDS = {
     "model": "write model under the server",
     "messages": "remove it: the prompt is the task's",
@@ -57,6 +61,24 @@ def server_findings(path: Path, protocol: Protocol, line_of: Callable[[str], int
         faults += _times(place, server, protocol)
     for fault in faults:
         yield Finding(path, _line(line_of, fault.place), fault.rule, fault.message, fault.next_step)
+
+
+def rate_findings(
+    path: Path, protocol: Protocol, documents: Sequence[DocumentLine], line_of: Callable[[str], int | None]
+) -> Iterator[Finding]:
+    """Yield a finding where documents that arrive at the slowest rate have not all arrived when a pass must end."""
+    counts = Counter(document.role for document in documents if document.role != "development")
+    if not protocol.plan.rates:
+        return
+    slowest = min(protocol.plan.rates)
+    for role, count in counts.items():
+        if count / slowest > protocol.limits.measure_s:
+            message = (
+                f"{count} {role} documents at {slowest:g} arrivals per second take {count / slowest:,.0f} s to arrive, "
+                f"and measuring is ended after limits.measure_s = {protocol.limits.measure_s:g}"
+            )
+            step = f"raise the rate above {count / protocol.limits.measure_s:.4g}, or raise limits.measure_s"
+            yield Finding(path, _line(line_of, "plan.rates"), "rates", message, step)
 
 
 def used_servers(protocol: Protocol | LockedPlan) -> list[ServerChoice]:
@@ -204,9 +226,23 @@ def _secrets(place: str, server: ServerChoice) -> Iterator[_Fault]:
         if _SECRET_NAME.fullmatch(name) or (isinstance(given, str) and _KEY_VALUE.match(given)):
             message = f"`{place}.body` has {name}, which looks like a key, and bodies are recorded as they are"
             yield _Fault(f"{place}.body", "secret", message, "take it out; a key goes into key_env or header_env")
+    named = [("key_env", server.key_env), *(("header_env", each) for each in server.header_env.values())]
+    for field, variable in named:
+        if variable is not None and not _is_variable(variable):
+            message = f"`{place}.{field}` does not hold the name of an environment variable; its value is not repeated"
+            step = (
+                "write the variable's name, e.g. GATEWAY_KEY, and export the key itself in the shell that starts the "
+                "run; a key that was written here should be withdrawn if anybody else has seen this file"
+            )
+            yield _Fault(f"{place}.{field}", "secret", message, step)
     if server.key_env is not None and "authorization" in map(str.lower, server.header_env):
         message = f"the server {server.name!r} names a key twice: key_env, and Authorization in header_env"
         yield _Fault(f"{place}.header_env", "secret", message, "keep one of them")
+
+
+def _is_variable(name: str) -> bool:
+    is_key = _KEY_VALUE.match(name) is not None or _LONG_VALUE.fullmatch(name) is not None
+    return _VARIABLE.fullmatch(name) is not None and not is_key
 
 
 def _body(place: str, server: ServerChoice, protocol: Protocol) -> Iterator[_Fault]:

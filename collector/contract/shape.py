@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 import types
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -97,8 +98,31 @@ def _value_problems(kind: Any, value: object, path: Path) -> list[ShapeProblem]:
         found = _at(value, inner[len(path) :])
         if "matching regex" in message and isinstance(found, str):
             return [_wrong(inner, *_misspelt(kind, found))]
-        return [_wrong(inner, f"{_readable(message)}, found {shown(found)}", _advice(kind))]
+        said, step = _mistaken(bare, found, str(path[-1]) if path else "") or (_readable(message), _advice(kind))
+        return [_wrong(inner, f"{said}, found {shown(found)}", step)]
     return []
+
+
+def _mistaken(bare: Any, found: object, name: str) -> tuple[str, str] | None:
+    """Return message and next step where it can be seen what was meant; null elsewhere."""
+    if get_origin(bare) is list and isinstance(found, dict) and _is_struct(_bare(get_args(bare)[0])):
+        return "one table, where a list of tables belongs", f"write [[{name}]] instead of [{name}]"
+    if get_origin(bare) is list and isinstance(found, str) and _bare(get_args(bare)[0]) is str:
+        return "one text, where a list of texts belongs", f"write {name} = {json.dumps(_words_of(found))}"
+    if get_origin(bare) is Literal and isinstance(found, str):
+        words = [word for word in get_args(bare) if isinstance(word, str)]
+        meant = nearest(re.sub(r"[ ._-]", "", found), words)
+        if meant is not None:
+            return "not one of the known values", f"did you mean {shown(meant)}? write {_described(bare)}"
+    return None
+
+
+def _words_of(text: str) -> list[str]:
+    """Return the words of a command as a shell would part them."""
+    try:
+        return shlex.split(text) or [text]
+    except ValueError:
+        return [text]
 
 
 def _bare(kind: Any) -> Any:

@@ -13,6 +13,7 @@ from collector.contract.protocol import Protocol
 from collector.contract.toml_lines import read_toml
 from collector.init import init_folder
 from collector.lock import content_of
+from collector.plan_text import load_lines
 from collector.protocol_check import check_protocol, load_protocol
 from collector.server_rules import require_startable, server_findings
 
@@ -183,3 +184,76 @@ def test_a_lock_has_no_folder_and_no_host_of_anybody(tmp_path: Path) -> None:
     gateway, own = content_of(loaded, bytes(32)).plan.servers
     assert gateway.url == "https://another-machine/llm"
     assert own.start[0] == "vllm"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["sk-live-0123", "sk_live_0123456789", "hf_0123456789", "Bearer abc", "a b", "8KEY", "Ab3dEf0123456789AbCdEf01234"],
+)
+@pytest.mark.parametrize("field", ["key_env = {}", "header_env = {{ X-Trial = {} }}"])
+def test_a_key_in_place_of_its_variable_s_name_is_refused_and_not_repeated(
+    tmp_path: Path, field: str, value: str
+) -> None:
+    old = 'key_env = "TRIAL_GATEWAY_KEY"'
+    found = findings(tmp_path, (old, field.format(f'"{value}"')))
+    assert [each.rule for each in found] == ["secret"]
+    assert "does not hold the name of an environment variable" in found[0].message
+    assert value not in f"{found[0].message} {found[0].next_step}"
+
+
+@pytest.mark.parametrize("name", ["KEY", "_key", "OPENAI_API_KEY", "SK_LIVE_KEY", "MY_COMPANY_GATEWAY_TOKEN_2026_PROD"])
+def test_names_of_variables_are_refused_nothing(tmp_path: Path, name: str) -> None:
+    assert findings(tmp_path, ("TRIAL_GATEWAY_KEY", name)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "step"),
+    [
+        ('own"\nkind = "vllm"', 'own"\nkind = "llama.cpp"', 'found "llama.cpp"', 'did you mean "llamacpp"?'),
+        ('own"\nkind = "vllm"', 'own"\nkind = "openai"', 'found "openai"', '"other" is any gateway'),
+        ('name = "transformers"', 'name = "vLLM"', 'found "vLLM"', 'under [engine.server], kind = "vllm"'),
+        ("concurrencies = [2, 8]", "concurrencies = [1, 8]", "found 1", "measured one at a time anyway"),
+        (START, 'start = "vllm serve --port {port}"', "a list of texts", '["vllm", "serve", "--port", "{port}"]'),
+        (START, 'start = "vllm \'unended"', "a list of texts", '["vllm \'unended"]'),
+    ],
+)
+def test_words_of_servers_in_the_wrong_place_are_told_where_they_belong(
+    tmp_path: Path, old: str, new: str, said: str, step: str
+) -> None:
+    found = check_protocol(written(tmp_path, (old, new)), with_tokenizer=False)
+    assert len(found) == 1
+    assert said in found[0].message
+    assert step in found[0].next_step
+
+
+def test_one_table_for_a_list_of_servers_is_told_how_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "protocol.toml"
+    text = path.read_text(encoding="utf-8") + '\n[server]\nname = "own"\nurl = "http://127.0.0.1:1"\n'
+    path.write_text(text, encoding="utf-8")
+    found = check_protocol(path, with_tokenizer=False)
+    assert [(each.message.partition(",")[0], each.next_step) for each in found] == [
+        ("`server`: one table", "write [[server]] instead of [server]")
+    ]
+
+
+def test_a_rate_at_which_the_documents_cannot_arrive_in_time_is_refused_with_the_one_that_would_do(
+    tmp_path: Path,
+) -> None:
+    found = check_protocol(written(tmp_path, ("rates = [0.5, 2.0]", "rates = [0.00001]")), with_tokenizer=False)
+    assert [each.rule for each in found] == ["rates"]
+    assert "arrivals per second take" in found[0].message
+    rate = float(found[0].next_step.split()[4].rstrip(","))
+    again = ("rates = [0.00001]", f"rates = [{rate * 1.01:.6g}]")
+    shutil.copytree(tmp_path, tmp_path / "again")
+    path = tmp_path / "again" / "protocol.toml"
+    path.write_text(path.read_text(encoding="utf-8").replace(*again), encoding="utf-8")
+    assert check_protocol(path, with_tokenizer=False) == []
+
+
+def test_a_check_says_that_running_servers_were_not_asked_and_what_a_nonce_means(tmp_path: Path) -> None:
+    one = load_protocol(written(tmp_path, ('server = "own"', 'server = "gateway"'))).protocol
+    said = "\n".join(load_lines(one))
+    assert "gateway was not asked now" in said
+    assert "own was not asked" not in said
+    assert "compared with no other engine's" in said
+    assert "behind-gateway, behind-own put the same requests to it" in said

@@ -338,7 +338,7 @@ def test_b10_memory_that_an_engine_claims_is_never_told_as_what_the_workload_nee
     candidate = next(row for row in built.rows("candidates") if row.labels["configuration_key"] == big)
     assert "peak_bytes" not in candidate.cells
     notice = next(notice for notice in built.dossier.notices if notice.key == "notice_memory_claimed")
-    assert notice.parameters["labels"].endswith("llama, serve, sgl, tgi, big")
+    assert "tgi · 1, big · vllm · 1" in notice.parameters["labels"]
     said = [*built.dossier.notices, *built.dossier.not_tested, *built.dossier.decision.reasons]
     peaks = [row.cells["peak_bytes"] for row in rows]
     assert not any(value[1:] in peaks for sentence in said for value in sentence.parameters.values())
