@@ -68,17 +68,17 @@ def rate_findings(
 ) -> Iterator[Finding]:
     """Yield a finding where documents that arrive at the slowest rate have not all arrived when a pass must end."""
     counts = Counter(document.role for document in documents if document.role != "development")
-    if not protocol.plan.rates:
+    if not protocol.plan.rates or not counts:
         return
-    slowest = min(protocol.plan.rates)
-    for role, count in counts.items():
-        if count / slowest > protocol.limits.measure_s:
-            message = (
-                f"{count} {role} documents at {slowest:g} arrivals per second take {count / slowest:,.0f} s to arrive, "
-                f"and measuring is ended after limits.measure_s = {protocol.limits.measure_s:g}"
-            )
-            step = f"raise the rate above {count / protocol.limits.measure_s:.4g}, or raise limits.measure_s"
-            yield Finding(path, _line(line_of, "plan.rates"), "rates", message, step)
+    slowest, limit_s = min(protocol.plan.rates), protocol.limits.measure_s
+    ((role, count),) = counts.most_common(1)
+    if count / slowest > limit_s:
+        message = (
+            f"{count} {role} documents at {slowest:g} arrivals per second take {count / slowest:,.0f} s to arrive, and "
+            f"measuring is ended after limits.measure_s = {limit_s:g}"
+        )
+        step = f"raise the rate above {count / limit_s:.4g}, or raise limits.measure_s"
+        yield Finding(path, _line(line_of, "plan.rates"), "rates", message, step)
 
 
 def used_servers(protocol: Protocol | LockedPlan) -> list[ServerChoice]:
