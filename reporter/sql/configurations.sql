@@ -85,17 +85,14 @@ counted as (
         *,
         count(*) over (partition by plain_key, is_of_judged_stage) > 1
         or (not is_of_judged_stage and bool_or(is_of_judged_stage) over (partition by plain_key)) as has_same_key,
-        min(plain_key) over same_load <> max(plain_key) over same_load as is_load_ambiguous,
         count(distinct device) over of_stage as device_count,
         count(distinct engine) over of_stage > 1 as has_several_engines
     from keyed
     -- what another stage ran names nothing anew: the judged stage's keys and labels stay when a confirmation comes
-    window
-        of_stage as (partition by is_of_judged_stage),
-        same_load as (partition by model, variant, device, greatest(batch, concurrency), rate_per_s, is_of_judged_stage)
+    window of_stage as (partition by is_of_judged_stage)
 )
 select
-    * exclude (plain_key, has_same_key, is_load_ambiguous, device_count, has_several_models, remote),
+    * exclude (plain_key, has_same_key, device_count, has_several_models, remote),
     -- two machines, engines or caches under one plain key are told apart by a digest
     plain_key || case when has_same_key then '~' || configuration_id[1:6] else '' end as configuration_key,
     case when device_count > 1 then device || ' · ' else '' end
@@ -109,7 +106,10 @@ select
     end
     || case
         when rate_per_s is not null then printf('%.6g', rate_per_s) || '/s'
-        when is_load_ambiguous then 'b' || batch || ' c' || concurrency else cast(greatest(batch, concurrency) as varchar)
+        when batch > 1 and concurrency > 1 then 'b' || batch || ' c' || concurrency
+        when batch > 1 then 'b' || batch
+        when concurrency > 1 then 'c' || concurrency
+        else '1'
     end
     || case when has_same_key then ' · ' || configuration_id[1:6] else '' end as label
 from counted

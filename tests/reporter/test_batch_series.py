@@ -125,12 +125,12 @@ def test_c02_answers_that_batching_changes_are_counted_and_each_document_is_name
 
 def test_the_self_check_says_how_many_differ_and_from_which_token_on(dossier: Dossier, said: Say) -> None:
     rows = {row.labels["label"]: row for row in dossier.tables["batch_checks"].rows}
-    assert cells(dossier, "batch_checks", rows["fp32 · 2"].key) == {
+    assert cells(dossier, "batch_checks", rows["fp32 · b2"].key) == {
         "batch": 2, "checked_documents": 8, "differing_documents": 0, "emptied_documents": 0,
     }  # fmt: skip
-    assert rows["fp32 · 4"].labels["differing"] == "doc-004 (6)"
+    assert rows["fp32 · b4"].labels["differing"] == "doc-004 (6)"
     notices = [said(dossier, notice) for notice in dossier.notices]
-    assert "fp32 · 4: of 8 documents answered alone and in a batch of 4, 1 differs." in notices
+    assert "fp32 · b4: of 8 documents answered alone and in a batch of 4, 1 differs." in notices
 
 
 def test_b07_the_peak_of_a_batch_is_the_highest_over_its_phases_and_names_the_phase(dossier: Dossier) -> None:

@@ -98,7 +98,7 @@ def test_a_candidate_is_joined_by_variant_device_batch_and_concurrency(
     path.write_text(path.read_text(encoding="utf-8").replace('label = "B"', 'label = "B"\nbatch = 4'), encoding="utf-8")
     assert read_campaign(path).campaign.candidates[0].batch == 4
     statuses = {r.labels["label"]: r.labels["status"] for r in build_dossier([runs], path).tables["candidates"].rows}
-    assert statuses == {"bf16 · 8": "not_priced", "fp32 · 1": "reference", "B": "not_measured"}
+    assert statuses == {"bf16 · b8 c8": "not_priced", "fp32 · 1": "reference", "B": "not_measured"}
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_equal_products_of_batch_and_concurrency_have_labels_of_their_own(
         variants = [kit.fp32, kit.variant(name="bf16", dtype="bfloat16", **load)]
         kit(tmp_path / "runs", documents=4, critical=1, variants=variants, start=start)
     labels = [row.labels["label"] for row in build_dossier([tmp_path / "runs"], None).tables["candidates"].rows]
-    assert labels == ["bf16 · b4 c1", "bf16 · b1 c4", "fp32 · 1"]
+    assert labels == ["bf16 · b4", "bf16 · c4", "fp32 · 1"]
 
 
 def test_a_configuration_whose_label_a_candidate_took_prints_its_key(

@@ -295,7 +295,7 @@ def test_a30_drift_between_first_and_last_run_of_one_configuration_doubts_the_wh
         campaign_records, tmp_path / "runs", servers=servers, documents=12, critical=0, has_reference_at_end=True,
     )  # fmt: skip
     found = build_dossier([served.files.runs], None, cache_dir=tmp_path / "cache")
-    assert [s.parameters["label"] for s in found.notices if s.key == "notice_drift"] == ["drifting · vllm · 2"]
+    assert [s.parameters["label"] for s in found.notices if s.key == "notice_drift"] == ["drifting · vllm · c2"]
     drift = {r.labels["configuration_key"]: found.figures[r.cells["drift_percent"]].value
              for r in found.tables["load_drift"].rows}  # fmt: skip
     for name, factor in slower.items():

@@ -90,7 +90,7 @@ def cells(dossier: Dossier, table: str, key: str) -> dict[str, Any]:
 def test_configurations_are_told_apart_by_concurrency_rate_arrivals_and_engine(dossier: Dossier) -> None:
     found = {row.labels["configuration_key"]: row.labels["label"] for row in dossier.tables["passes"].rows}
     assert found[f"fp32~{CPU}~b1~c1"] == "fp32 · scripted · 1"
-    assert found[f"vllm~{CPU}~b1~c8"] == "vllm · 8", "a variant that is called by its engine names it already"
+    assert found[f"vllm~{CPU}~b1~c8"] == "vllm · c8", "a variant that is called by its engine names it already"
     assert found[f"llama~{CPU}~b1~c4"] == "llama 4", "a candidate keeps its own name"
     opened = [key for key in found if key.startswith(f"vllm~{CPU}~r3")]
     assert len(opened) == 2, "Poisson and evenly spaced arrivals of one rate are two configurations"

@@ -116,6 +116,7 @@ def test_paired_counts_lost_and_gained_by_identifier(found: Evidence) -> None:
     assert keys(found, "paired") == [BF16]
     assert cells(found, "paired", BF16) == {
         "document_count": 8, "both_right": 3, "lost_documents": 4, "gained_documents": 1, "both_not_right": 0,
+        "compared_answers": 5, "other_answers": 2,
         "net_documents": -3, "difference_points": -37.5, "cluster_count": 8, "clustered_points": None,
     }  # fmt: skip
     figure = found.figures[f"paired/{BF16}/difference_points"]
@@ -343,7 +344,7 @@ def test_c04_repeat_agreement_is_told_for_each_configuration_that_was_repeated(
         "fp32~example-cpu-2-cores~b1~c1~ref2", "fp32~example-cpu-2-cores~b1~c2~r2",
         "fp32~example-cpu-2-cores~b1~c4~r2",
     ]  # fmt: skip
-    assert labels(found, "noise", "fp32~example-cpu-2-cores~b1~c4~r2")["label"] == "fp32 · 4"
+    assert labels(found, "noise", "fp32~example-cpu-2-cores~b1~c4~r2")["label"] == "fp32 · c4"
     agreement = [cells(found, "noise", key)["agreement_percent"] for key in keys(found, "noise")]
     assert agreement == [98.0, 96.0, 92.0]
 
