@@ -86,12 +86,13 @@ def _client(book: Book, found: Row) -> Iterator[Flag]:
         return
     if client.labels["is_limit"] == "yes":
         for reason in client.labels["limit_reasons"].split("; "):
+            if reason == "late_sends" and "rate_per_s" in found.cells:
+                delay, rate = ref(client.cells["send_delay_p99_ns"]), ref(found.cells["rate_per_s"])
+                yield Flag("late_sends", sentence("flag_late_sends", delay=delay, rate=rate))
+                continue
             word = f"limit_{reason}"
             said = sentence("flag_client_limit", reason="@" + word if word in LOAD_WORDS else reason or "–")
             yield Flag("client_limit", said, part=f"~{reason}")
-    if client.labels["is_late"] == "yes":
-        delay, rate = ref(client.cells["send_delay_p99_ns"]), ref(found.cells["rate_per_s"])
-        yield Flag("late_sends", sentence("flag_late_sends", delay=delay, rate=rate))
 
 
 def _prompts(book: Book, found: Row) -> Iterator[Flag]:

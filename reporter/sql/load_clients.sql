@@ -1,6 +1,6 @@
 -- one row per counted pass behind a server: what the load generator measured of itself while measuring
 -- only with: load_passes
--- labels: label, configuration_key, loop, repetition, is_limit, limit_reasons, is_late
+-- labels: label, configuration_key, loop, repetition, is_limit, limit_reasons
 -- figure window_ns | nanoseconds | measured | first intended send to the end of the last request
 -- figure cpu_share | ratio | measured | processor time of the load generator / window; 1 is one core, the most it can use
 -- figure loop_lag_p99_ns | nanoseconds | measured | how late its timers fire, 99th percentile
@@ -18,9 +18,6 @@ select
     passes.repetition,
     case when clients.is_limit then 'yes' else 'no' end as is_limit,
     array_to_string(clients.limit_reasons, '; ') as limit_reasons,
-    -- an open loop whose sends come late by a twentieth of the mean interval is no longer the one that was asked for
-    case when passes.is_open and clients.send_delay_p99_ns > 0.05 * 1e9 / passes.rate_per_s then 'yes' else 'no' end
-        as is_late,
     clients.window_ns,
     clients.cpu_share,
     clients.loop_lag_p99_ns,

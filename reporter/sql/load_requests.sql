@@ -2,13 +2,6 @@
 -- Of a closed loop those that were sent and ended while it was full; of an open loop those that were due in the steady
 -- time, whenever they ended: the slow ones are still under way when the arrivals end.
 -- step: mart
-with estimated as (
-    select run_id, pass_id
-    from final_requests
-    where request_outcome = 'completed'
-    group by run_id, pass_id
-    having bool_and(token_count_source = 'retokenized')
-)
 select
     passes.pass_key,
     passes.is_judged,
@@ -23,14 +16,10 @@ select
         end,
         false
     ) as is_steady,
-    case when request_outcome = 'completed' then cast(first_token_ns - intended_ns as double) end as ttft_ns,
-    case when request_outcome = 'completed' then cast(first_answer_ns - intended_ns as double) end as ttfat_ns,
-    case
-        when request_outcome = 'completed' and output_tokens >= 2
-            and (token_count_source <> 'retokenized' or estimated.pass_id is not null)
-            then (last_token_ns - first_token_ns) / (output_tokens - 1)
-    end as tpot_ns,
-    case when request_outcome = 'completed' then cast(last_token_ns - intended_ns as double) end as e2e_ns,
+    requests.ttft_ns,
+    requests.ttfat_ns,
+    requests.tpot_ns,
+    requests.e2e_ns,
     case when sent_ns is not null then cast(sent_ns - intended_ns as double) end as send_delay_ns,
     coalesce(reasoning_tokens, 0) > 0 as has_thought,
     requests.output_tokens,
@@ -39,5 +28,4 @@ select
 from load_passes as passes
 inner join final_requests as requests using (run_id, pass_id)
 inner join load_windows as windows using (pass_key)
-left join estimated using (run_id, pass_id)
 order by passes.pass_key, requests.document_id

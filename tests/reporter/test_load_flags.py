@@ -59,7 +59,9 @@ SERVERS = (
         loads=(
             PLAIN, LoadScript(concurrency=2, outcomes=EMPTY),
             LoadScript(concurrency=4, is_limit=True, limit_reasons=("processor", "loop_lag")),
-            LoadScript(concurrency=64, rate_per_s=4.0, late_ns=30 * MS),
+            LoadScript(
+                concurrency=64, rate_per_s=4.0, late_ns=30 * MS, is_limit=True, limit_reasons=("late_sends",)
+            ),
         ),
     ),
     ServerScript(
