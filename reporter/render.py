@@ -31,14 +31,14 @@ MOST_CANDIDATES: dict[Medium, int] = {"screen": 24, "paper": 12}
 """Configurations on page one, the best first; a section holds every verdict where there are more."""
 MOST_TRACED: dict[Medium, int] = {"screen": 400, "paper": 50}
 """Figures whose origin is printed: about two pages of paper."""
-MOST_POINTS = (4, 4, 3, 2, 2)
+MOST_POINTS = (4, 4, 3, 2, 2, 2)
 """Points of each list on page one by density; all of them are in the section on limits."""
-MOST_REASONS = (99, 99, 99, 99, 7)
+MOST_REASONS = (99, 99, 99, 99, 7, 5)
 """Reasons on page one by density, the weightiest first; all of them are in the section on limits."""
-ROW_HEIGHTS = (26.0, 22.0, 20.0, 13.0, 12.0)
+ROW_HEIGHTS = (26.0, 22.0, 20.0, 13.0, 12.0, 11.0)
 """Pixels of a row of the chart on page one, by density."""
 DENSITIES = range(len(MOST_POINTS))
-"""How closely page one is set: 0 with room, 4 closest. Paper takes the first that fits one page."""
+"""How closely page one is set: 0 with room, 5 closest. Paper takes the first that fits one page."""
 LONG_WORD = 28
 _PARAMETER = re.compile(r"\{(\w+)\}")
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from reporter.cli import main
 
 SAMPLES = Path(__file__).parent.parent / "sample_runs"
-CAMPAIGNS = ["labelled", "all-tiers", "ranking"]
+CAMPAIGNS = ["labelled", "all-tiers", "ranking", "engines"]
 
 
 def reporter(*arguments: object) -> str:
