@@ -338,13 +338,17 @@ def _print_summary(dossier: Dossier, lang: str) -> None:
     """Print question, recommendation, the table of verdicts and the notices."""
     from rich.console import Console
 
-    from reporter.summary import summary_lines, summary_table
+    from reporter.summary import summary_lines, summary_table, times_table
 
     # a pipe has no width: nothing of a verdict may be cut there
     console = Console(highlight=False, width=None if sys.stdout.isatty() else PIPE_COLUMNS)
     for line in summary_lines(dossier, lang):
         console.print(line, markup=False, soft_wrap=True)
     console.print(summary_table(dossier, lang))
+    times = times_table(dossier, lang)
+    if times is not None:
+        console.print()
+        console.print(times)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The verdicts for a terminal: the decision in lines, the candidates as one table."""
+"""The verdicts for a terminal: the decision in lines, the candidates as one table, waiting times as another."""
 
 from __future__ import annotations
 
@@ -53,6 +53,46 @@ def summary_table(dossier: Dossier, lang: str) -> Table:
         style = "dim" if row.labels["status"] in ("rejected", "failed", "not_measured") else ""
         cells = [row.labels["label"], *counted, *rest, verdict]
         table.add_row(*(Text(cell) for cell in cells), style="bold" if row.labels["status"] == "recommended" else style)
+    return table
+
+
+def times_table(dossier: Dossier, lang: str) -> Table | None:
+    """Return one row per configuration that was timed: its loop, its requests, and medians with 95th percentiles.
+
+    Of loads the window that the dossier's headline is of. Null where nothing was timed.
+    """
+    view = plain_view(dossier, lang)
+    timed: dict[str, dict[str, Row]] = {}
+    for row in view.rows("latency"):
+        if row.labels["length_class"] == "all":
+            timed.setdefault(row.labels["configuration_key"], {})[row.labels["metric"]] = row
+    for row in view.rows("load_latency"):
+        if row.labels["is_headline"] == "yes":
+            timed.setdefault(row.labels["configuration_key"], {})[row.labels["metric"]] = row
+    if not timed:
+        return None
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    headings = [
+        N_("configuration"), N_("loop"), N_("requests"), N_("time to first token, median"), N_("95th percentile"),
+        N_("complete answer, median"), N_("95th percentile"),
+    ]  # fmt: skip
+    for place, heading in enumerate(headings):
+        words = view.tr.text(heading)
+        table.add_column(
+            _stacked(words) if place else words, justify="right" if place > 1 else "left", no_wrap=place > 1,
+            overflow="fold",
+        )  # fmt: skip
+    for found in timed.values():
+        whole = found.get("e2e_s") or next(iter(found.values()))
+        cells = [
+            whole.labels["label"],
+            view.text.word(whole.labels["loop"]),
+            _of(view, whole, "valued_count", "request_count"),
+        ]
+        for metric in ("ttft_s", "e2e_s"):
+            of_metric = found.get(metric)
+            cells += [_value(view, of_metric, name) if of_metric else EN_DASH for name in ("p50_s", "p95_s")]
+        table.add_row(*(Text(cell) for cell in cells))
     return table
 
 

@@ -146,6 +146,15 @@ def test_summary_prints_the_verdict_of_every_candidate(trial: tuple[Path, Path])
     assert json.loads(run("summary", runs, "--json").stdout)["decision"]["has_winner"] is False
 
 
+def test_summary_prints_how_long_each_timed_configuration_makes_one_wait(trial: tuple[Path, Path]) -> None:
+    runs, campaign = trial
+    lines = run("summary", runs, "--campaign", campaign).stdout.splitlines()
+    heads = [place for place, line in enumerate(lines) if "percentile" in line]
+    timed = [line.split() for line in lines[heads[-1] + 1 :]]
+    assert ["CPU", "bf16", "closed", "loop"] in [words[:4] for words in timed]
+    assert all(words[-1] in ("ms", "s", "–") for words in timed), timed
+
+
 def test_a_piped_summary_cuts_no_verdict(tmp_path: Path, campaign_records: Kit, campaign_text: Any) -> None:
     kit = campaign_records
     runs = kit(tmp_path / "runs", variants=[kit.fp32, kit.variant(name="bf16", failure="out_of_memory")]).runs
