@@ -50,8 +50,14 @@ class MemoryScopeState(msgspec.Struct, frozen=True):
     missing: str | None
 
 
+WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
+
+
 class ModelState(msgspec.Struct, frozen=True):
-    """The protocol's model: whether its files are on this machine, and their bytes. `fault`: why it cannot be used."""
+    """The protocol's model: whether its files are on this machine, and their bytes. `fault`: why it cannot be used.
+
+    Bytes are null where a folder holds no weights: then a server has them, and its tokenizer alone is read here.
+    """
 
     model_id: str
     folder: str | None
@@ -207,7 +213,9 @@ def _model(loaded: LoadedProtocol) -> ModelState:
         return ModelState(model.id, None, None, fault.message)
     if folder is None:
         return ModelState(model.id, None, None, None)
-    total = sum(path.stat().st_size for path in artefact_files(folder, artefact.gguf_file))
+    files = artefact_files(folder, artefact.gguf_file)
+    has_weights = any(path.suffix in WEIGHT_SUFFIXES for path in files)
+    total = sum(path.stat().st_size for path in files) if has_weights else None
     return ModelState(model.id, str(folder.resolve()), total, None)
 
 

@@ -84,7 +84,8 @@ def _model_lines(report: DoctorReport) -> Iterator[str]:
         step = "download it before, or unset HF_HUB_OFFLINE" if report.is_offline else "downloaded at first use"
         yield f"{model.model_id} is not in the Hub's cache: {step}"
     else:
-        yield f"{model.model_id} is in {model.folder}, {gib(model.weight_and_tokenizer_bytes or 0)}"
+        size = "no weights there" if model.weight_and_tokenizer_bytes is None else gib(model.weight_and_tokenizer_bytes)
+        yield f"{model.model_id} is in {model.folder}, {size}"
 
 
 def gib(size_bytes: int) -> str:

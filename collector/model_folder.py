@@ -25,10 +25,16 @@ def absent_folder(model: Model, base_dir: Path) -> Path | None:
         or model.id.endswith("/")
         or "\\" in model.id
         or re.match(r"[A-Za-z]:", model.id) is not None
+        or is_gguf(model.id)
         or model.id.count("/") > 1
         or (bool(slash) and (base_dir / head).is_dir())
     )
     return folder if is_path else None
+
+
+def is_gguf(name: str) -> bool:
+    """Return whether a name is that of a GGUF file, which no folder and no Hub id is."""
+    return name.lower().endswith(".gguf")
 
 
 def require_model_folder(model: Model, base_dir: Path) -> None:
@@ -39,6 +45,11 @@ def require_model_folder(model: Model, base_dir: Path) -> None:
 
 def next_step(folder: Path) -> str:
     """Return what to do about an absent folder: the one beside it that was probably meant, else where paths start."""
+    if is_gguf(folder.name):
+        return (
+            f'write id = the folder that holds it, and gguf_file = "{folder.name}"; where only a server loads it, any '
+            "folder or Hugging Face id with the model's tokenizer and chat template does"
+        )
     try:
         beside = [path.name for path in folder.parent.iterdir() if path.is_dir()]
     except OSError:

@@ -133,6 +133,9 @@ def test_the_model_is_looked_for_where_the_engine_would_find_it(
     assert model is not None
     assert (model.model_id, model.weight_and_tokenizer_bytes, model.fault) == ("../model", 3_000_000, None)
     (tmp_path / "model" / "model.safetensors").unlink()
+    (tmp_path / "model" / "tokenizer.json").write_text("{}")  # for a server that has the weights
+    assert f"../model is in {tmp_path / 'model'}, no weights there" in doctor("--protocol", protocol).stdout
+    (tmp_path / "model" / "tokenizer.json").unlink()
     (tmp_path / "model").rmdir()
     assert "does not exist" in doctor("--protocol", protocol).stdout
 

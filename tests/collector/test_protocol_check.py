@@ -486,6 +486,7 @@ def test_a_tokenizer_that_is_not_there_is_a_finding_and_no_crash(trial: Trial) -
 @pytest.mark.parametrize(
     ("model_id", "step"),
     [
+        ("models/tiny.Q4_1.gguf", 'gguf_file = "tiny.Q4_1.gguf"'),
         ("./no-such-folder", "it starts at the protocol's folder"),
         ("~/no-such-folder", "it starts at the protocol's folder"),
         ("/no/such/folder", "it starts at the protocol's folder"),
