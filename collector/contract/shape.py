@@ -111,7 +111,7 @@ def _mistaken(bare: Any, found: object, name: str) -> tuple[str, str] | None:
         return "one text, where a list of texts belongs", f"write {name} = {json.dumps(_words_of(found))}"
     if get_origin(bare) is Literal and isinstance(found, str):
         words = [word for word in get_args(bare) if isinstance(word, str)]
-        close = difflib.get_close_matches(re.sub(r"[ ._-]", "", found.lower()), words, n=2, cutoff=0.6)
+        close = difflib.get_close_matches(re.sub(r"[ ._-]", "", found.lower()), words, n=2, cutoff=0.8)
         if len(close) == 1:  # of several, none is more likely
             return "not one of the known values", f"did you mean {shown(close[0])}? write {_described(bare)}"
     return None
