@@ -17,6 +17,8 @@ from .dossier import Row, Sentence, Unit, number
 from .wording import sentence
 
 PHASES = ("queue_s", "prefill_s", "decode_s", "inference_s")
+UNLIKE_SHARE = 0.05
+"""Of the larger mean: beyond it two accounts of one phase of the same requests are not the same."""
 REUSE_LIMIT_PERCENT = 1.0
 """Of the prompt tokens in a pass that was to find none in the cache."""
 
@@ -118,6 +120,15 @@ def _phases(book: Book, found: Row) -> Row:
     return row(found.key, found.labels, cells, *_said(book, found, is_whole=is_whole, remainder=remainder))
 
 
+def _unlike(book: Book, answers: Row, counters: Row) -> Iterator[Sentence]:
+    """Yield each phase of which the server's answers and its counters tell unlike means for the same requests."""
+    for phase in ("queue", "prefill", "decode"):
+        one, other = (number(book.figure(found, f"{phase}_s")) for found in (answers, counters))
+        if one is not None and other is not None and abs(one - other) > UNLIKE_SHARE * max(one, other):
+            told = {"answers": ref(answers.cells[f"{phase}_s"]), "counters": ref(counters.cells[f"{phase}_s"])}
+            yield sentence("engine_accounts_differ", phase=f"@duration:{phase}", **told)
+
+
 def _notes(phases: Sequence[Row]) -> Iterator[Row]:
     """Yield each remark once, with all configurations that it holds of."""
     holders: dict[tuple[str, ...], tuple[Sentence, list[str]]] = {}
@@ -139,6 +150,8 @@ def _said(book: Book, found: Row, *, is_whole: bool, remainder: float | None) ->
             yield sentence(
                 "engine_only_some", told=ref(found.cells["engine_count"]), answered=ref(whole.cells["client_count"])
             )
+        elif whole is not None:
+            yield from _unlike(book, found, whole)
     elif counted is not None and counted.labels["is_restarted"] == "yes":
         yield sentence("engine_restarted")
     elif counted is not None:

@@ -29,6 +29,10 @@ ENGINE_SIDE: dict[str, Wording] = {
         "the engine's phases are longer than the client's whole path: the two sides do not cover the same requests"
     ),
     "engine_no_queue": say("the engine does not tell the queue: it stands in the remainder"),
+    "engine_accounts_differ": say(
+        "{phase}: of the same requests the server's answers tell {answers} and its counters {counters} in the mean; "
+        "which of them is right is not known here, and the remainder is as uncertain"
+    ),
     "engine_only_some": say("{told} of {answered} answers carried timings: both sides are of these alone"),
     "notice_foreign": say_counted(
         "{label}: the server answered {foreign} request of others while it was measured; every time and rate there "

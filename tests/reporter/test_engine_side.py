@@ -93,6 +93,7 @@ def servers() -> list[ServerScript]:
         "restarted": (LoadScript(scrapes=vllm(process_start_time_seconds=1.79e9 + 60.0)),),
         "unread": (LoadScript(scrapes={"after": vllm()["after"]}),),
         "told": (LoadScript(scrapes=vllm(), engine_ns=told, outcomes={2: "failed"}),),
+        "unlike": (LoadScript(scrapes=vllm(), engine_ns=told),),
         "real": (LoadScript(scrapes=real()),),
         "limit": (LoadScript(scrapes=vllm(**{"vllm:prefix_cache_hits_total": 30.0})),),
         "reused": (reused,),
@@ -319,6 +320,14 @@ def test_preemptions_queue_and_cache_at_their_highest_come_from_the_pages_read_i
     assert {name: built.counted("shared", name).value for name in wanted} == wanted
     assert built.counted("shared", "cache_use_percent").value == pytest.approx(12.0)
     assert "notice_preemptions" in built.notices("shared")
+
+
+def test_a_phase_of_which_answers_and_counters_tell_unlike_means_is_remarked_with_both(built: Built) -> None:
+    said = [s for s in built.row("engine_side", "unlike", "responses").sentences if s.key == "engine_accounts_differ"]
+    assert [s.parameters["phase"] for s in said] == ["@duration:prefill"], "3 % of decode are within what is alike"
+    values = [built.dossier.figures[said[0].parameters[name][1:]].value for name in ("answers", "counters")]
+    assert values == pytest.approx([0.04, 0.055])
+    assert "which of them is right is not known here" in built.html
 
 
 def test_b10_memory_that_an_engine_claims_is_never_told_as_what_the_workload_needs(built: Built) -> None:
