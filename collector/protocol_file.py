@@ -29,6 +29,12 @@ _WHY_MISSING = {
 }
 
 
+_PLACE_OF_KEYS = re.compile(
+    r"`(server(\[\d+\])?|engine\.server)(`|\.(key_env|headers|header_env|start|environment|url|body)\b)"
+)
+"""A server's table, and what may hold a key in it by mistake."""
+
+
 class LoadedProtocol(NamedTuple):
     """A protocol of the right shape. `documents` are in the file's order; `document_lines` are their line numbers."""
 
@@ -101,6 +107,9 @@ def _explained(finding: Finding) -> Finding:
     """Say why the three statements without which nothing may run are asked for, and what a server's words mean here."""
     if finding.rule == "wrong-type" and (next_step := _meant(finding.message)) is not None:
         return finding._replace(next_step=next_step)
+    if finding.rule == "wrong-type" and _PLACE_OF_KEYS.match(finding.message):
+        message = finding.message.partition(", found ")[0]
+        return finding._replace(message=f"{message}; what was found is not repeated, since it may hold a key")
     for name, (rule, next_step) in _WHY_MISSING.items():
         is_absent = finding.rule == "missing-field" and finding.message.endswith(f" has no `{name}`")
         is_empty = finding.rule == "wrong-type" and f".{name}`: " in finding.message and finding.message.endswith('""')

@@ -20,13 +20,14 @@ from collector.contract.server_kinds import KINDS
 from collector.contract.shape import nearest
 from collector.server_address import address_of
 
-_SECRET_NAME = re.compile(r"auth|api.?key|token|secret|password|credential|cookie", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"auth|api.?key|token(?![a-z])|secret|password|credential|cookie", re.IGNORECASE)
 _KEY_VALUE = re.compile(r"(bearer|basic)\s|sk-|hf_|gh[pousr]_|xox[bp]-", re.IGNORECASE)
 _SECRET_VALUE = re.compile(rf"{_KEY_VALUE.pattern}|[A-Za-z0-9+/_=-]{{32,}}$", re.IGNORECASE)
 _KEY_FLAG = re.compile(
     r"--?([\w-]*(api[-_]?key|secret|password)|((hf|api|auth|access|bearer)[-_])?token)", re.IGNORECASE
 )  # fmt: skip
 """Not every flag that speaks of tokens: most count those of a model."""
+_ASSIGNED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=[^{].*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONG_VALUE = re.compile(r"sk_(live|test)_.*|(?=.*[a-z])(?=.*[0-9])(?=.*[A-Z]).{24,}|[0-9a-f]{32,}")
 """No name of a variable is written so, and many keys are."""
@@ -218,7 +219,8 @@ def _secrets(place: str, server: ServerChoice) -> Iterator[_Fault]:
         flag, _, value = part.partition("=")
         if not value:
             flag, value = server.start[index - 1] if index else "", part
-        if (_KEY_FLAG.fullmatch(flag) and not value.startswith("-")) or _KEY_VALUE.match(value):
+        is_named = _ASSIGNED.fullmatch(part) is not None and _SECRET_NAME.search(flag) is not None
+        if is_named or (_KEY_FLAG.fullmatch(flag) and not value.startswith("-")) or _KEY_VALUE.match(value):
             message = f"`{place}.start` gives what looks like a key, and the lock would keep it"
             step = "take it out and export it in the shell that starts the run, as the variable that the server reads"
             yield _Fault(f"{place}.start", "secret", message, step)

@@ -126,7 +126,7 @@ def _unlike(book: Book, answers: Row, counters: Row) -> Iterator[Sentence]:
         one, other = (number(book.figure(found, f"{phase}_s")) for found in (answers, counters))
         if one is not None and other is not None and abs(one - other) > UNLIKE_SHARE * max(one, other):
             told = {"answers": ref(answers.cells[f"{phase}_s"]), "counters": ref(counters.cells[f"{phase}_s"])}
-            yield sentence("engine_accounts_differ", phase=f"@duration:{phase}", **told)
+            yield sentence("engine_accounts_differ", phase=f"@phase_{phase}", **told)
 
 
 def _notes(phases: Sequence[Row]) -> Iterator[Row]:

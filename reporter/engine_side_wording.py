@@ -7,6 +7,13 @@ from collector.contract.server_kinds import KINDS
 from .messages import Wording, say, say_counted
 from .translate import N_
 
+PHASE_WORDS: dict[str, Wording] = {
+    "phase_queue": say("queue"),
+    "phase_prefill": say("prefill"),
+    "phase_decode": say("decode"),
+}
+"""Phases of an engine where a sentence names one."""
+
 ENGINE_SIDE: dict[str, Wording] = {
     "engine_foreign": say_counted(
         "{foreign} request of others was answered in the same window: the engine's means hold it",

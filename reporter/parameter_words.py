@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from .engine_side_wording import PHASE_WORDS
 from .load_wording import LOAD_WORDS
 from .messages import Wording, say
 from .selection_wording import SELECTION_WORDS
 
 PARAMETER_WORDS: dict[str, Wording] = {
     **LOAD_WORDS,
+    **PHASE_WORDS,
     # criteria
     "cheapest": say("the package price"),
     "most_headroom": say("free memory"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -87,3 +88,9 @@ def test_page_one_of_the_pdf_ends_with_the_lines_to_sign(name: str) -> None:
     ).stdout  # fmt: skip
     for words in ("What would change this", "What this does not show", "Prepared", "Approved"):
         assert words in printed
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_no_page_shows_the_key_of_a_word_in_place_of_the_word(name: str) -> None:
+    page = (SAMPLES / name / "dossier.html").read_text(encoding="utf-8")
+    assert re.findall(r">\s*[@#][a-z_]+[:/ ]", page[page.index("<main") :]) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import json
 import re
-import shlex
 import types
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -108,21 +107,17 @@ def _mistaken(bare: Any, found: object, name: str) -> tuple[str, str] | None:
     if get_origin(bare) is list and isinstance(found, dict) and _is_struct(_bare(get_args(bare)[0])):
         return "one table, where a list of tables belongs", f"write [[{name}]] instead of [{name}]"
     if get_origin(bare) is list and isinstance(found, str) and _bare(get_args(bare)[0]) is str:
-        return "one text, where a list of texts belongs", f"write {name} = {json.dumps(_words_of(found))}"
+        first = json.dumps((found.split() or [""])[0])
+        return (
+            "one text, where a list of texts belongs",
+            f"write each word in quotes of its own: {name} = [{first}, ...]",
+        )
     if get_origin(bare) is Literal and isinstance(found, str):
         words = [word for word in get_args(bare) if isinstance(word, str)]
         close = difflib.get_close_matches(re.sub(r"[ ._-]", "", found.lower()), words, n=2, cutoff=0.8)
         if len(close) == 1:  # of several, none is more likely
             return "not one of the known values", f"did you mean {shown(close[0])}? write {_described(bare)}"
     return None
-
-
-def _words_of(text: str) -> list[str]:
-    """Return the words of a command as a shell would part them."""
-    try:
-        return shlex.split(text) or [text]
-    except ValueError:
-        return [text]
 
 
 def _bare(kind: Any) -> Any:

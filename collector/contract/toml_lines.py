@@ -16,6 +16,11 @@ from .errors import Finding, Refused
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+_MAY_HOLD_A_KEY = re.compile(
+    r"key(_env)?\b|[-_]key|token(?![a-z])|secret|password|authorization|bearer|cookie|credential|://[^/\s]*@",
+    re.IGNORECASE,
+)
+
 
 class Loaded(NamedTuple, Generic[T]):
     """A file's value, and where in the file a path such as `variant[1].dtype` stands.
@@ -132,6 +137,8 @@ def _refused(path: Path, line: int | None, rule: str, message: str, next_step: s
 
 def _line(text: str, line: int) -> str:
     lines = text.splitlines()
+    if 0 < line <= len(lines) and _MAY_HOLD_A_KEY.search(lines[line - 1]):
+        return "what stands there is not repeated, since it may hold a key"
     return shape.shown(lines[line - 1].strip()) if 0 < line <= len(lines) else "the end of the file"
 
 

@@ -116,6 +116,7 @@ START = 'start = ["{base_dir}/bin/vllm", "serve", "{model}", "--port", "{port}"]
         (START, START.replace("]", ', "--api-key", "abc"]'), "secret", "start` gives what looks like a key"),
         (START, START.replace("]", ', "--api-key=abc"]'), "secret", "start` gives what looks like a key"),
         (START, START.replace("]", ', "--hf_token", "abc"]'), "secret", "start` gives what looks like a key"),
+        (START, START.replace("[", '["env", "VLLM_API_KEY=abc", '), "secret", "start` gives what looks like a key"),
         (START, START.replace("]", ', "--name", "sk-abc"]'), "secret", "start` gives what looks like a key"),
         (URL, f'{URL}\nbody = {{ api_key = "abc" }}', "secret", "body` has api_key, which looks like a key"),
         (URL, f'{URL}\nbody = {{ user = "sk-abc" }}', "secret", "body` has user, which looks like a key"),
@@ -201,6 +202,24 @@ def test_a_key_in_place_of_its_variable_s_name_is_refused_and_not_repeated(
     assert value not in f"{found[0].message} {found[0].next_step}"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (START, 'start = "vllm serve --api-key hunter2 --port {port}"'),
+        (URL, f'{URL}\nheaders = "Authorization: Bearer hunter2"'),
+        (URL, f'{URL}\nbody = ["hunter2"]'),
+        ('key_env = "TRIAL_GATEWAY_KEY"', 'key_env = ["hunter2"]'),
+        ('key_env = "TRIAL_GATEWAY_KEY"', "key_env = hunter2"),
+        (URL, "url = https://me:hunter2@gateway.example"),
+        (SERVERS.lstrip(), '[server]\nname = "own"\nkey_env = "hunter2"\nurl = "http://me:hunter2@h"\n\n[plan]\n'),
+    ],
+)
+def test_a_key_in_a_value_of_the_wrong_form_is_not_repeated(tmp_path: Path, old: str, new: str) -> None:
+    found = check_protocol(written(tmp_path, (old, new)), with_tokenizer=False)
+    assert found
+    assert "hunter2" not in " ".join(f"{each.message} {each.next_step}" for each in found)
+
+
 @pytest.mark.parametrize("name", ["KEY", "_key", "OPENAI_API_KEY", "SK_LIVE_KEY", "MY_COMPANY_GATEWAY_TOKEN_2026_PROD"])
 def test_names_of_variables_are_refused_nothing(tmp_path: Path, name: str) -> None:
     assert findings(tmp_path, ("TRIAL_GATEWAY_KEY", name)) == []
@@ -213,8 +232,7 @@ def test_names_of_variables_are_refused_nothing(tmp_path: Path, name: str) -> No
         ('own"\nkind = "vllm"', 'own"\nkind = "openai"', 'found "openai"', '"other" is any gateway'),
         ('name = "transformers"', 'name = "vLLM"', 'found "vLLM"', 'under [engine.server], kind = "vllm"'),
         ("concurrencies = [2, 8]", "concurrencies = [1, 8]", "found 1", "measured one at a time anyway"),
-        (START, 'start = "vllm serve --port {port}"', "a list of texts", '["vllm", "serve", "--port", "{port}"]'),
-        (START, 'start = "vllm \'unended"', "a list of texts", '["vllm \'unended"]'),
+        (START, 'start = "vllm serve --port {port}"', "a list of texts", 'start = ["vllm", ...]'),
     ],
 )
 def test_words_of_servers_in_the_wrong_place_are_told_where_they_belong(

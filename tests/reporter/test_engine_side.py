@@ -324,10 +324,10 @@ def test_preemptions_queue_and_cache_at_their_highest_come_from_the_pages_read_i
 
 def test_a_phase_of_which_answers_and_counters_tell_unlike_means_is_remarked_with_both(built: Built) -> None:
     said = [s for s in built.row("engine_side", "unlike", "responses").sentences if s.key == "engine_accounts_differ"]
-    assert [s.parameters["phase"] for s in said] == ["@duration:prefill"], "3 % of decode are within what is alike"
+    assert [s.parameters["phase"] for s in said] == ["@phase_prefill"], "3 % of decode are within what is alike"
     values = [built.dossier.figures[said[0].parameters[name][1:]].value for name in ("answers", "counters")]
     assert values == pytest.approx([0.04, 0.055])
-    assert "which of them is right is not known here" in built.html
+    assert "prefill: of the same requests the server" in built.html
 
 
 def test_b10_memory_that_an_engine_claims_is_never_told_as_what_the_workload_needs(built: Built) -> None:
