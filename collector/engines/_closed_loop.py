@@ -34,6 +34,7 @@ from ._prompting import StopCheck
 from .base import Answer, EncodedPrompt, Wire
 
 _PATIENCE_S = 0.2
+_PATIENCE_NS = round(_PATIENCE_S * 1e9)
 
 
 class _Sent(NamedTuple):
@@ -175,7 +176,11 @@ class ClosedLoop:
     def _end_late_ones(self) -> None:
         now_ns = self._clock.monotonic_ns()
         for number in [each for each, sent in self._live.items() if now_ns - sent.sent_ns >= self._limit_ns]:
-            output = self._pool.so_far(number) or Output(number, [], [], False, None, None, None, None)
+            output = self._pool.so_far(number)
+            if output is None:
+                if now_ns - self._live[number].sent_ns < self._limit_ns + _PATIENCE_NS:
+                    continue  # it may have ended in time: its result is looked for once more
+                output = Output(number, [], [], False, None, None, None, None)
             self._stop(number)
             self._over.append((self._left(number), output, "timeout"))
 

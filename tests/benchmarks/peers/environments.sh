@@ -30,6 +30,7 @@ for tool in "$@"; do
   # torch comes first and by itself: where the CPU build of this version is to be had, CUDA's libraries stay out.
   case $tool in guidellm | vllm) "$target/bin/python" -m pip install --quiet torch==2.13.0 ;; esac
   "$target/bin/python" -m pip install --quiet --no-deps -r "$recipes/$tool/requirements.txt"
+  [ "$tool" != vllm ] || "$recipes/../../../sample_runs/servers/finish_vllm.sh" "$target"
   touch "$target/.installed"
   echo "$tool: $("$target/bin/python" --version), $(du -sm "$target" | cut -f1) MB"
 done
