@@ -77,13 +77,11 @@ def read_toml(path: Path) -> TomlText:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message, line = _quoted(*_syntax(str(error), text), text)
-        raise Refused(
-            [
-                Finding(
-                    path, line, "toml-syntax", f"not valid TOML: {message}", f"correct line {line}: {_line(text, line)}"
-                )
-            ]
-        ) from None
+        next_step = f"correct line {line}: {_line(text, line)}"
+        if name := _declared_again(message, text, line):
+            message = f"[{name}] stands in an earlier line already"
+            next_step = f"where there are several, write [[{name}]] over each, the first too; else join the tables"
+        raise _refused(path, line, "toml-syntax", f"not valid TOML: {message}", next_step) from None
     return TomlText(path, data, toml_lines(text))
 
 
@@ -147,6 +145,14 @@ def _syntax(message: str, text: str) -> tuple[str, int]:
     if match is None:
         return message, 1
     return message[: match.start()], int(match[1]) if match[1] else max(1, len(text.splitlines()))
+
+
+def _declared_again(message: str, text: str, line: int) -> str | None:
+    """Return the name of a table whose header comes twice, null for any other fault."""
+    if not message.startswith(("Cannot declare", "Cannot overwrite")):
+        return None
+    header = re.match(r"\s*\[\[?\s*([\w.-]+)\s*\]", text.splitlines()[line - 1])
+    return header[1] if header else None
 
 
 def _quoted(message: str, line: int, text: str) -> tuple[str, int]:

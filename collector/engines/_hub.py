@@ -25,8 +25,9 @@ def at_hand(artefact: Artefact) -> Artefact:
     raise DossierError(
         f"{artefact.source} is no folder and not in the Hub's cache, "
         f"and {constants.ENDPOINT} cannot be reached: {fault}",
-        next_step=f"name the model's folder under [model] id; or download it where there is a network, with "
-        f"`hf download {artefact.source}{at}`, and copy the folder; "
+        next_step="name the model's folder under [model] id (its tokenizer's files are enough where servers alone load "
+        f"the model); or download it where there is a network, with `hf download {artefact.source}{at}`, and copy the "
+        "folder; "
         "--no-tokens checks everything else",
     )
 

@@ -156,6 +156,16 @@ def test_a_file_that_is_no_utf8_toml_is_refused_with_its_line(
     assert (finding.line, finding.rule) == (line, rule)
 
 
+@pytest.mark.parametrize(
+    "second", ["[variant]", "[[variant]]", "[ variant ] # the other one"], ids=["table", "list", "comment"]
+)
+def test_a_table_that_stands_twice_is_told_of_double_brackets(tmp_path: Path, second: str) -> None:
+    (finding,) = refused(tmp_path, f'format = 1\n[variant]\nname = "a"\n{second}\nname = "b"\n')
+    assert (finding.line, finding.rule) == (4, "toml-syntax")
+    assert "[variant] stands in an earlier line" in finding.message
+    assert "[[variant]]" in finding.next_step
+
+
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="no such file"):
         load_toml(tmp_path / "absent.toml", Protocol)
