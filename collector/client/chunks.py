@@ -176,12 +176,18 @@ def read_chunk(data: bytes, reasoning_fields: Sequence[str], *, is_error: bool =
 
     is_error: the event's name says so. Raises UnreadableEvent for data that is no JSON object of this interface.
     """
+    meaning = read_event(data, reasoning_fields, is_error=is_error)
+    return Chunk(answer=meaning, has_choice=True) if isinstance(meaning, str) else meaning
+
+
+def read_event(data: bytes, reasoning_fields: Sequence[str], *, is_error: bool = False) -> Chunk | str:
+    """Return the same, but the bare text where an event means a text of the answer and nothing else."""
     if not is_error and (plain := _plain_chunk(data, reasoning_fields)) is not None:
         return plain
     return _any_chunk(data, reasoning_fields, is_error=is_error)
 
 
-def _plain_chunk(data: bytes, reasoning_fields: Sequence[str]) -> Chunk | None:
+def _plain_chunk(data: bytes, reasoning_fields: Sequence[str]) -> Chunk | str | None:
     """Return what a plain event means, in a fifth of the time; null of any other."""
     try:
         body = _PLAIN_DECODER.decode(data)
@@ -191,6 +197,8 @@ def _plain_chunk(data: bytes, reasoning_fields: Sequence[str]) -> Chunk | None:
         return None
     choice, usage = body.choices[0], body.usage
     text = choice.text if choice.text is not None or choice.delta is None else choice.delta.content
+    if text and usage is None:
+        return text
     return Chunk(
         answer=text or "", has_empty_text=text == "", has_choice=True,
         usage=None if usage is None else Usage(usage.prompt_tokens, usage.completion_tokens),

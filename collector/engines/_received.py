@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from collector.client.chunks import Chunk, ServerError, UnreadableEvent, Usage, read_chunk
+from collector.client.chunks import Chunk, ServerError, UnreadableEvent, Usage, read_chunk, read_event
 from collector.client.messages import Exchange
 from collector.client.sse import Event, EventReader
 
@@ -97,8 +97,20 @@ class Received:
             return
         if self.first_event_ns is None:
             self.first_event_ns = stamp_ns
-        chunk = read_chunk(event.data, self._reasoning_fields, is_error=event.name == b"error")
-        self.take_chunk(chunk, stamp_ns)
+        meaning = read_event(event.data, self._reasoning_fields, is_error=event.name == b"error")
+        if isinstance(meaning, str):
+            self._take_text(meaning, stamp_ns)
+        else:
+            self.take_chunk(meaning, stamp_ns)
+
+    def _take_text(self, text: str, stamp_ns: int) -> None:
+        """What take_chunk does with a text of the answer that nobody counted: nearly every event is one."""
+        self._answer.append(text)
+        self.content_ns.append(stamp_ns)
+        if self.first_answer_ns is None:
+            self.first_answer_ns = stamp_ns
+        if self.content_tokens:
+            self.content_tokens = []
 
     def take_chunk(self, chunk: Chunk, stamp_ns: int | None) -> None:
         """Take an event's meaning; stamp_ns is null for a body that came as a whole, which times no token."""

@@ -245,9 +245,10 @@ _BODY = st.one_of(
 
 def _meaning(data: bytes, fields: tuple[str, ...], *, is_short: bool) -> Chunk | str | None:
     try:
-        return chunks._plain_chunk(data, fields) if is_short else chunks._any_chunk(data, fields, is_error=False)
+        found = chunks._plain_chunk(data, fields) if is_short else chunks._any_chunk(data, fields, is_error=False)
     except UnreadableEvent:
         return "unreadable"
+    return Chunk(answer=found, has_choice=True) if isinstance(found, str) else found
 
 
 @given(body=_BODY, fields=st.sampled_from([FIELDS, (), ("thoughts",), ("content",), ("role", "refusal")]))
