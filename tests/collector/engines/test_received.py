@@ -14,24 +14,22 @@ from collector.client.messages import Exchange
 from collector.engines import _received
 
 FIELDS = ("reasoning_content", "reasoning")
-_DELTAS = st.sampled_from(
-    [{"content": "a"}, {"content": "b"}, {"content": ""}, {"role": "assistant", "content": ""}, {},
-     {"reasoning_content": "t"}, {"content": "c", "role": "assistant"}]
-)  # fmt: skip
-_CHOICES = st.one_of(
-    st.builds(lambda delta: {"index": 0, "delta": delta}, _DELTAS),
-    st.builds(lambda delta: {"index": 0, "delta": delta, "token_ids": [1, 2]}, _DELTAS),
-    st.builds(lambda text: {"text": text}, st.sampled_from(["", "a"])),
-    st.just({"index": 0, "delta": {}, "finish_reason": "stop"}),
-)
-_EVENTS = st.one_of(
-    st.builds(lambda choice: {"choices": [choice]}, _CHOICES),
-    st.builds(
-        lambda choice, count: {"choices": [choice], "usage": {"completion_tokens": count}}, _CHOICES, st.integers(0, 9)
-    ),
-    st.builds(lambda count: {"choices": [], "usage": {"completion_tokens": count}}, st.integers(0, 9)),
-    st.builds(lambda choice: {"choices": [choice], "timings": {"predicted_n": 3}}, _CHOICES),
-    st.just({"error": {"message": "broken"}}),
+_TEXT = {"choices": [{"index": 0, "delta": {"content": "a"}}]}
+_EVENTS = st.sampled_from(
+    [
+        _TEXT,
+        {"choices": [{"text": "a"}]},
+        {"choices": [{"index": 0, "delta": {"content": ""}}]},
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]},
+        {"choices": [{"index": 0, "delta": {"reasoning_content": "t"}}]},
+        {"choices": [{"index": 0, "delta": {"content": "a"}, "token_ids": [1]}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": {"completion_tokens": 3}},
+        _TEXT | {"usage": {"completion_tokens": 1}},
+        _TEXT | {"usage": {"completion_tokens": 2}},
+        _TEXT | {"timings": {"predicted_n": 3}},
+        {"error": {"message": "broken"}},
+    ]
 )
 
 
