@@ -91,12 +91,17 @@ def write_tiny_gguf(path: Path) -> None:
 
 @pytest.fixture(scope="session")
 def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the models `llama`, `gemma`, `llama-short` (context 64), `base` (no template) and `gguf`."""
+    """A folder with the models `llama`, `gemma`, `llama-short` (context 64), `base` (no template) and `gguf`.
+
+    `llama-wide`: its layers take a multiple of 64 values, without which bitsandbytes fails in 4 bits on processors with
+    AVX512-BF16.
+    """
     root = tmp_path_factory.mktemp("models")
     for name, model, template in (
         ("llama", tiny_llama(), TEMPLATE),
         ("gemma", tiny_gemma(), TEMPLATE),
         ("llama-short", tiny_llama(max_position_embeddings=64), TEMPLATE),
+        ("llama-wide", tiny_llama(intermediate_size=128), TEMPLATE),
         ("base", tiny_llama(), None),
     ):
         model.save_pretrained(root / name)
