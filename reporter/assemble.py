@@ -30,6 +30,7 @@ from .gate_tables import gate_figure, put_gates
 from .kinds import acceptance_sentence, work_sentence
 from .limits import ALL_DOCUMENTS, languages, not_tested
 from .load import Store, open_records
+from .load_findings import put_engine_findings, put_load_findings
 from .load_tables import put_load
 from .missing_passes import put_missing
 from .notices import disturbed_keys, notices
@@ -123,6 +124,8 @@ def case_of(store: Store, evidence: Evidence, campaign: Campaign | None) -> Case
     put_batches(book)
     put_engine_side(book)
     put_load(book, store, campaign)
+    put_load_findings(book)
+    put_engine_findings(book)
     put_weights(book, evidence.lock)
     put_gates(book, selection.standings)
     put_missing(book, store, evidence.headers)

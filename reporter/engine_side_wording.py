@@ -11,10 +11,27 @@ PHASE_WORDS: dict[str, Wording] = {
     "phase_queue": say("queue"),
     "phase_prefill": say("prefill"),
     "phase_decode": say("decode"),
+    "mean_ttft": say("time to first token"),
+    "mean_e2e": say("complete answer"),
+    "mean_per_token": say("time per further token"),
 }
-"""Phases of an engine where a sentence names one."""
+"""Phases of an engine, and durations that both sides tell, where a sentence names one."""
 
 ENGINE_SIDE: dict[str, Wording] = {
+    # findings
+    "engine_where": say(
+        "{label}: of {whole} for a complete answer in the mean, {decode} go into generating, {prefill} into reading "
+        "the prompt, {queue} into waiting in the server and {remainder} into none of these."
+    ),
+    "engine_where_no_queue": say(
+        "{label}: of {whole} for a complete answer in the mean, {decode} go into generating, {prefill} into reading "
+        "the prompt and {remainder} into none of these, the server's queue among it."
+    ),
+    "engine_farthest": say(
+        "Where a server tells its own means, the client's differs from them by {difference} at most: {duration} of "
+        "{label}."
+    ),
+    # remarks
     "engine_foreign": say_counted(
         "{foreign} request of others was answered in the same window: the engine's means hold it",
         "{foreign} requests of others were answered in the same window: the engine's means hold them",

@@ -1,4 +1,4 @@
-"""Charts of closed loops: time by concurrency, and output rate by time, with what was lost beside the points."""
+"""Charts of loads: time by concurrency or by arrivals, and output rate by time, with what was lost at the points."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from .charts import ChartMaker
 from .dossier import Figure, Row, number
 from .figure_text import Scale, scale_of
 from .load_lines import CHARACTER, LoadDrawing, LoadLine, LoadPoint, load_lines
+from .load_series import by_variant
 from .svg import ACCENT, INK, QUIET
 from .translate import N_
 
@@ -27,10 +28,14 @@ class LoadCharts:
         self.text = maker.text
         self.tr = maker.tr
 
-    def waiting(self, metric: str, title: str) -> Chart | None:
-        """Median with its interval, and the 95th percentile, of one time by the requests submitted at a time."""
-        lines = self._by_variant(self._times(metric))
-        ticks = tuple(sorted({self._value(r, "concurrency") for rows in lines.values() for r in rows}))
+    def waiting(self, metric: str, title: str, *, is_open: bool = False) -> Chart | None:
+        """Median with its interval, and the 95th percentile, of one time by the requests submitted at a time.
+
+        is_open: of the open loops instead, by the arrivals that were asked for.
+        """
+        load = "rate_per_s" if is_open else "concurrency"
+        lines = self._by_load(self._times(metric, is_open=is_open), load)
+        ticks = tuple(sorted({self._value(r, load) for rows in lines.values() for r in rows}))
         figures = self._figures((r for rows in lines.values() for r in rows), ("p50_s", "p95_s"))
         if len(ticks) < 2 or not figures:
             return None
@@ -38,24 +43,26 @@ class LoadCharts:
         drawn: list[LoadLine] = []
         for (name, rows), colour in zip(lines.items(), _colours(lines), strict=True):
             if len(rows) == 1:  # what was measured at one load alone is a point with its name beside it
-                drawn.append(LoadLine("", self._points(rows, "p50_s", scale, name=name), colour))
+                drawn.append(LoadLine("", self._points(rows, load, "p50_s", scale, name=name), colour))
                 continue
             others = [r for found in lines.values() if found is not rows for r in found]
-            below = {r.key for r in rows if self._has_more_room_below(r, others)}
-            drawn.append(LoadLine(name, self._points(rows, "p50_s", scale, lost=below), colour))
+            below = {r.key for r in rows if self._has_more_room_below(r, others, load)}
+            drawn.append(LoadLine(name, self._points(rows, load, "p50_s", scale, lost=below), colour))
             above = {r.key for r in rows} - below
-            drawn.append(LoadLine("", self._points(rows, "p95_s", scale, lost=above), colour, is_dashed=True))
+            drawn.append(LoadLine("", self._points(rows, load, "p95_s", scale, lost=above), colour, is_dashed=True))
         kept = tuple(line for line in drawn if line.points)
-        x_title = self.maker.tell(N_("requests submitted at a time"))
+        asked = N_("arrivals per second, as asked for") if is_open else N_("requests submitted at a time")
+        x_title = self.maker.tell(asked)
+        chart_id = f"{'arrivals' if is_open else 'load'}-{metric.removesuffix('_s')}"
         return self._finished(
-            f"load-{metric.removesuffix('_s')}", title, kept, ticks, x_title, self._unit(scale),
+            chart_id, title, kept, ticks, x_title, self._unit(scale),
             [self._told_times(r, scale) for rows in lines.values() for r in rows],
         )  # fmt: skip
 
     def trade(self, title: str) -> Chart | None:
         """Output rate of the whole run by the median time of a complete answer, each point named by its concurrency."""
         rows = [r for r in self._closed() if self._has(r, "e2e_p50_s") and self._has(r, "output_tokens_per_s")]
-        lines = self._by_variant(rows)
+        lines = self._by_load(rows)
         if not any(len(found) > 1 for found in lines.values()):
             return None
         times, rates = (scale_of(self._figures(rows, (c,))) for c in ("e2e_p50_s", "output_tokens_per_s"))
@@ -91,28 +98,19 @@ class LoadCharts:
     def _closed(self) -> list[Row]:
         return self.maker.rows("load_closed")
 
-    def _times(self, metric: str) -> list[Row]:
+    def _times(self, metric: str, *, is_open: bool) -> list[Row]:
         rows = [r for r in self.maker.rows("load_latency") if r.labels["metric"] == metric]
-        shown = [r for r in rows if r.labels["loop"] == "closed" and r.labels["is_headline"] == "yes"]
+        shown = [r for r in rows if (r.labels["loop"] != "closed") == is_open and r.labels["is_headline"] == "yes"]
         return [r for r in shown if self._has(r, "p50_s")]
 
-    def _by_variant(self, rows: Iterable[Row]) -> dict[str, list[Row]]:
-        """Return name of a line -> its rows by concurrency; the reference in process is one point of its own."""
-        found: dict[tuple[str, ...], list[Row]] = {}
-        for r in rows:
-            found.setdefault(tuple(r.labels[name] for name in ("variant", "engine", "device")), []).append(r)
-        names = [_shared_name([r.labels["label"] for r in each]) or key[0] for key, each in found.items()]
-        if len(set(names)) < len(names):
-            names = [", ".join(key) for key in found]
-        return {
-            name: sorted(each, key=lambda r: self._value(r, "concurrency"))
-            for name, each in zip(names, found.values(), strict=True)
-        }
+    def _by_load(self, rows: Iterable[Row], load: str = "concurrency") -> dict[str, list[Row]]:
+        """Return name of a line -> its rows by that load; the reference in process is one point of its own."""
+        return by_variant(rows, lambda r: self._value(r, load))
 
     # -- points ---------------------------------------------------------------------------------------------------
 
     def _points(
-        self, rows: list[Row], column: str, scale: Scale, *, name: str = "", lost: Iterable[str] = ()
+        self, rows: list[Row], load: str, column: str, scale: Scale, *, name: str = "", lost: Iterable[str] = ()
     ) -> tuple[LoadPoint, ...]:
         """Return the points of one column; those of the rows in `lost` say what was lost, where anything was."""
         points = []
@@ -124,7 +122,7 @@ class LoadCharts:
             low, high = (held.low / scale.divisor, held.high / scale.divisor) if held else (None, None)
             points.append(
                 LoadPoint(
-                    self._value(r, "concurrency"), self._value(r, column) / scale.divisor, low, high,
+                    self._value(r, load), self._value(r, column) / scale.divisor, low, high,
                     name=self._lost(r) if r.key in lost and self._value(r, "failed_percent") else name,
                     is_name_below=column == "p50_s" and r.key in lost,
                     is_hollow=r.labels["measured_window"] != "steady",
@@ -133,9 +131,9 @@ class LoadCharts:
             )  # fmt: skip
         return tuple(points)
 
-    def _has_more_room_below(self, r: Row, others: list[Row]) -> bool:
+    def _has_more_room_below(self, r: Row, others: list[Row], load: str) -> bool:
         """Whether the next point of another line at the same load is further below the median than above the dashed."""
-        beside = [x for x in others if self._value(x, "concurrency") == self._value(r, "concurrency")]
+        beside = [x for x in others if self._value(x, load) == self._value(r, load)]
         values = [self._value(x, column) for x in beside for column in ("p50_s", "p95_s")]
         low, high = self._value(r, "p50_s"), self._value(r, "p95_s")
         above = min((v - high for v in values if v > high), default=high)
@@ -193,17 +191,6 @@ class LoadCharts:
 
     def _value(self, r: Row, column: str) -> float:
         return number(self.maker.figure(r, column)) or 0.0
-
-
-def _shared_name(labels: list[str]) -> str:
-    """Return what the labels of one line begin with alike, in whole words: the number at its end is the load's."""
-    words = [label.split(" ") for label in labels]
-    shared = words[0]
-    for other in words[1:]:
-        shared = [word for place, word in enumerate(shared) if other[: place + 1] == shared[: place + 1]]
-    while len(shared) > 1 and (shared[-1].isdigit() or shared[-1] == "·"):
-        shared = shared[:-1]
-    return " ".join(shared).rstrip(" ,;:(–-·")
 
 
 def _colours(lines: dict[str, list[Row]]) -> list[str]:

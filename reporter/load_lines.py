@@ -134,10 +134,9 @@ def _names(drawing: LoadDrawing, x: Any, y: Any) -> list[Any]:
     at = [drawing.height * (1 - p.y / drawing.top) for p, _ in lone]
     for (p, colour), pixel in zip(lone, spread(at, drawing.height), strict=True):
         data = alt.Data(values=[{"x": p.x, "t": p.name}])
-        mark = alt.Chart(data).mark_text(
-            align="right", baseline="middle", dx=-8, fontSize=SMALL, color=WARNING if p.is_warned else colour
-        )
-        layers.append(mark.encode(x=x, y=alt.value(pixel), text="t:N"))
+        for ink in ({"stroke": GROUND, "strokeWidth": 4}, {"color": WARNING if p.is_warned else colour}):
+            mark = alt.Chart(data).mark_text(align="right", baseline="middle", dx=-8, fontSize=SMALL, **ink)
+            layers.append(mark.encode(x=x, y=alt.value(pixel), text="t:N"))
     ends = [(line.points[-1].y, line.name, line.colour) for line in drawing.lines if line.name]
     at = [drawing.height * (1 - value / drawing.top) for value, *_ in ends]
     for (_, name, colour), pixel in zip(ends, spread(at, drawing.height), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from .book import Book
@@ -70,3 +71,28 @@ def has_other_prompts(book: Book, key: str) -> bool:
     """True where a configuration's prompts are not shown to be the reference's: its answers are compared with none."""
     row = book.row("load_prompts", key)
     return row is not None and row.labels["is_shown"] == "no"
+
+
+def by_variant(rows: Iterable[Row], load: Callable[[Row], float]) -> dict[str, list[Row]]:
+    """Return name -> the rows of one variant in one engine on one device, by rising load; loops stay apart.
+
+    The name is what the labels of the rows begin with alike; where two would be called the same, all it is told by.
+    """
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for each in rows:
+        found.setdefault(tuple(each.labels[name] for name in ("variant", "engine", "device", "loop")), []).append(each)
+    names = [_shared_name([r.labels["label"] for r in each]) or key[0] for key, each in found.items()]
+    if len(set(names)) < len(names):
+        names = [", ".join(part for part in key if part != "closed") for key in found]
+    return {name: sorted(each, key=load) for name, each in zip(names, found.values(), strict=True)}
+
+
+def _shared_name(labels: list[str]) -> str:
+    """Return what the labels of one line begin with alike, in whole words: the number at its end is the load's."""
+    words = [label.split(" ") for label in labels]
+    shared = words[0]
+    for other in words[1:]:
+        shared = [word for place, word in enumerate(shared) if other[: place + 1] == shared[: place + 1]]
+    while len(shared) > 1 and (shared[-1].isdigit() or shared[-1] == "·"):
+        shared = shared[:-1]
+    return " ".join(shared).rstrip(" ,;:(–-·")

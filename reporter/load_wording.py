@@ -31,6 +31,24 @@ LOAD: dict[str, Wording] = {
         "What makes the difference between {left} and {right}: other engines differ in kernels, batching and how they "
         "hold weights, so these are complete configurations."
     ),
+    # findings
+    "load_grows": say(
+        "{label}: with {requests_high} requests at a time instead of {requests_low}, {rate_high} instead of "
+        "{rate_low}, which is {factor} times as many; a complete answer takes {time_high} in the median instead of "
+        "{time_low}, and {lost} of the requests were lost."
+    ),
+    "load_at_one": say(
+        "{label}, measured with {requests} at a time alone: {rate}, a complete answer takes {time} in the median, and "
+        "{lost} of the requests were lost."
+    ),
+    "load_arrivals_grow": say(
+        "{label}: with {rate_high} arriving instead of {rate_low}, a complete answer takes {time_high} in the median "
+        "instead of {time_low}; {answered} were answered, and {lost} of the requests were lost."
+    ),
+    "load_arrives": say(
+        "{label}: with {rate} arriving, a complete answer takes {time} in the median; {answered} were answered, and "
+        "{lost} of the requests were lost."
+    ),
     # flags
     "flag_client_limit": say(
         "the load generator was the limit ({reason}): these numbers are its own as much as the server's"
