@@ -44,8 +44,8 @@ class LoadScript:
     """One load of one server, in all its repetitions: how requests are put to it, and what comes of them.
 
     first_token_ns and token_gap_ns: of one request under this load; where not given, the server's own, slower the more
-    requests are under way. `outcomes` maps a document's index to `wrong`, `failed`, `empty`, `too_long`, `truncated`
-    or `in_reasoning` (cut off while thinking). retried: index -> tries before the final one.
+    requests are under way. `outcomes` maps a document's index to `wrong`, `failed`, `lost` (failed after tokens had
+    come), `empty`, `too_long`, `truncated` or `in_reasoning` (cut off while thinking). retried: index -> tries before the final one.
     output_tokens, cached_share, late_ns and server_prompt_gap give each request the same; `late` delays single ones.
     """
 
@@ -325,7 +325,7 @@ class _ServedPasses:
                 failure_scope="request", failure_cause=request.failure_cause, pass_id=pass_id,
                 document_id=request.document_id, phase="measure",
             ))  # fmt: skip
-        verdict = "truncated" if outcome == "in_reasoning" else outcome
+        verdict = {"in_reasoning": "truncated", "lost": "failed"}.get(outcome, outcome)
         self.builder._score(pass_id, index, verdict, try_index=request.try_index)
 
     def _lost(self, pass_id: str, index: int, at: int, try_index: int, load: LoadScript) -> Request:
@@ -377,7 +377,12 @@ class _ServedPasses:
                 sent_ns=sent, done_ns=sent + 30 * MS, output_tokens=0, chunk_count=0, finish_reason="end_token",
                 request_outcome="empty", missing={"first_token_ns": "not_applicable"}, **told, **common,
             )  # fmt: skip
-        return self._completed(server, load, index, outcome, sent, slower, told | common)
+        request = self._completed(server, load, index, outcome, sent, slower, told | common)
+        if outcome == "lost":
+            return msgspec.structs.replace(
+                request, request_outcome="failed", failure_cause="connection", finish_reason="error"
+            )
+        return request
 
     def _completed(
         self, server: ServerScript, load: LoadScript, index: int, outcome: str, sent: int, slower: float,
