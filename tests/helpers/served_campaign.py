@@ -45,7 +45,8 @@ class LoadScript:
 
     first_token_ns and token_gap_ns: of one request under this load; where not given, the server's own, slower the more
     requests are under way. `outcomes` maps a document's index to `wrong`, `failed`, `lost` (failed after tokens had
-    come), `empty`, `too_long`, `truncated` or `in_reasoning` (cut off while thinking). retried: index -> tries before the final one.
+    come), `empty`, `too_long`, `truncated` or `in_reasoning` (cut off while thinking).
+    retried: index -> tries before the final one.
     output_tokens, cached_share, late_ns and server_prompt_gap give each request the same; `late` delays single ones.
     """
 

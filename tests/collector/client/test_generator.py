@@ -367,6 +367,18 @@ def test_an_alarm_rings_once_never_before_its_time_and_a_later_call_replaces_it(
     assert rung_ns[0] >= due_ns
 
 
+def test_no_collection_of_garbage_falls_between_bytes_and_their_stamp() -> None:
+    with StubServer([stream(chat("Hi"))]) as stub:
+        collecting: list[bool] = []
+
+        async def run() -> None:
+            await LoadRun(job_for(stub.port, 3), lambda _: collecting.append(gc.isenabled())).run()
+
+        asyncio.run(run())
+    assert collecting == [False] * 3
+    assert gc.isenabled()
+
+
 def test_the_window_says_how_late_the_loop_was_also_for_ticks_that_it_swallowed() -> None:
     async def busy_loop() -> ClientWindow:
         measured = SelfMeasurement()
