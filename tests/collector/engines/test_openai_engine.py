@@ -643,15 +643,17 @@ def test_a_pass_leaves_claims_scrapes_and_windows_and_a_reload_none(engines: Any
     pages = {"/metrics": plain(200, metrics_text({"vllm:num_requests_running": 1.0}))}
     with StubServer(counted(tokenizer), pages=pages) as stub:
         engine = engines(stub)
+        warm = asked(engine, "warmup") and engine.records()
         asked(engine)
         records = engine.records()
         again = engines(stub, label=f"served/1/1{RELOAD}")
         asked(again, "reload")
         assert again.records() == []
-    assert [each.claims["version"] for each in records if isinstance(each, ServerClaim)] == ["0.0.stub"]
+    assert [each.claims["version"] for each in warm if isinstance(each, ServerClaim)] == ["0.0.stub"]
     assert [each.scrape_moment for each in records if isinstance(each, Scrape)] == ["before", "after"]
     assert [each.phase for each in records if isinstance(each, ClientWindow)] == ["measure"]
     assert [each for each in records if isinstance(each, WarningRecord)] == []
+    assert [each for each in warm if isinstance(each, Scrape)] == [], "the warm-up's pages are of no window"
     assert engine.records() == []
 
 
