@@ -35,6 +35,15 @@ def alarm(callback: Callable[[], None]) -> Alarm:
     return _LoopAlarm(loop, callback) if libc is None else _ClockAlarm(loop, callback, libc)
 
 
+async def sleep_until(due_ns: int) -> None:
+    """Return at that time of the monotonic clock, by the loop's own timers: late by a millisecond or more, never early.
+
+    They count from when the loop's turn began.
+    """
+    while (left_ns := due_ns - time.perf_counter_ns()) > 0:
+        await asyncio.sleep(left_ns / _NS)
+
+
 class _Interval(ctypes.Structure):
     _fields_ = [
         ("every_s", ctypes.c_long), ("every_ns", ctypes.c_long), ("due_s", ctypes.c_long), ("due_ns", ctypes.c_long),
@@ -83,8 +92,15 @@ class _LoopAlarm:
 
     def ring_at(self, due_ns: int) -> None:
         self.close()
-        self._timer = self._loop.call_later(max(0, due_ns - time.perf_counter_ns()) / _NS, self._callback)
+        left_s = max(0, due_ns - time.perf_counter_ns()) / _NS
+        self._timer = self._loop.call_later(left_s, self._ring, due_ns)
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    def _ring(self, due_ns: int) -> None:
+        if time.perf_counter_ns() < due_ns:  # the loop counts from when its turn began
+            self.ring_at(due_ns)
+        else:
+            self._callback()

@@ -88,8 +88,10 @@ class Connection(asyncio.BufferedProtocol):
         transport.write(request)
         reply.sent_ns = time.perf_counter_ns()
         self._timers = [
-            self._loop.call_later(first_token_s, self._expire_first_token),
-            self._loop.call_later(request_s, self._expire, "total_timeout", f"nothing more after {request_s:g} s"),
+            self._timer(place, reply.sent_ns + round(limit_s * 1e9), expire)
+            for place, (limit_s, expire) in enumerate(
+                ((first_token_s, self._expire_first_token), (request_s, lambda: self._expire_whole(request_s)))
+            )
         ]
         return done
 
@@ -103,6 +105,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=0)  # what is written goes to the socket at once, then is stamped
         self.is_reusable = True
 
     def get_buffer(self, sizehint: int) -> memoryview:  # no bytearray: TLS slices it and writes into the slice
@@ -202,8 +205,22 @@ class Connection(asyncio.BufferedProtocol):
             self._events = None
             self._timers[0].cancel()
 
+    def _timer(self, place: int, due_ns: int, expire: Callable[[], None]) -> asyncio.TimerHandle:
+        """Call `expire` when it is due; the loop, which counts whole milliseconds of its own turns, may be early."""
+
+        def ring() -> None:
+            if time.perf_counter_ns() < due_ns:
+                self._timers[place] = self._timer(place, due_ns, expire)
+            else:
+                expire()
+
+        return self._loop.call_later(max(0, due_ns - time.perf_counter_ns()) / 1e9, ring)
+
     def _expire_first_token(self) -> None:
         self._expire("first_token_timeout", "no generated content in time")
+
+    def _expire_whole(self, request_s: float) -> None:
+        self._expire("total_timeout", f"nothing more after {request_s:g} s")
 
     def _expire(self, ending: Ending, fault: str) -> None:
         self._finish(ending, time.perf_counter_ns(), fault)

@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from collector.client.alarm import alarm
+from collector.client.alarm import alarm, sleep_until
 from collector.client.connection_pool import SPARES, ConnectionPool, NotConnected
 from collector.client.messages import ClientJob, Exchange, ScrapeText, Sending
 from collector.client.request_head import get_of
@@ -114,7 +114,7 @@ class LoadRun:
         due_ns = self._begin_ns
         while True:
             due_ns += every_ns
-            await asyncio.sleep(max(0.0, (due_ns - time.perf_counter_ns()) / 1e9))
+            await sleep_until(due_ns)
             self._emit(await self._scraped(get_of(self._job.target, path)))
 
     async def _scraped(self, request: bytes) -> ScrapeText:

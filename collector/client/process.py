@@ -16,6 +16,7 @@ from collector.client.messages import ClientDone, ClientFault, ClientJob, Client
 from collector.contract.errors import MissingDependency
 from collector.processes import PipedProcess
 
+NEEDED = ("httptools", "uvloop")
 _GOODBYE_S = 5.0
 
 
@@ -30,9 +31,9 @@ class LoadGenerator:
     """
 
     def __init__(self) -> None:
-        if find_spec("httptools") is None:
+        if missing := [name for name in NEEDED if find_spec(name) is None]:
             raise MissingDependency(
-                "requests over HTTP need the package httptools", next_step="pip install 'gpu-dossier[collector]'"
+                f"requests to a server need {' and '.join(missing)}", next_step="pip install 'gpu-dossier[collector]'"
             )
         self._process = PipedProcess("collector.client")
         self._is_idle = True

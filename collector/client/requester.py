@@ -7,12 +7,12 @@ it. It is counted among the reconnects, and the wait for the fresh connection is
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 
 import msgspec
 
+from collector.client.alarm import sleep_until
 from collector.client.connection import Connection, Reply
 from collector.client.connection_pool import ConnectionPool, NotConnected
 from collector.client.messages import ClientJob, Exchange, Sending
@@ -62,7 +62,7 @@ class Requester:
                 try_index, retry_wait_s=limits.retry_wait_s, asked_s=reply.retry_after_s, most_s=limits.request_s
             )
             self._measured.retry_count += 1
-            await asyncio.sleep(wait_s)
+            await sleep_until(time.perf_counter_ns() + round(wait_s * 1e9))
             try_index, due_ns = try_index + 1, time.perf_counter_ns()
 
     async def _try(self, request: bytes, due_ns: int, due: Due, *, is_first: bool) -> tuple[int | None, Reply]:

@@ -16,8 +16,8 @@ from collector.client.alarm import alarm
 from collector.contract.records import ClientWindow
 from collector.contract.records.base import MissingReason
 
-TICK_NS = 20_000_000
-"""Twice as often, these would wake the process more than one stream with a token every 10 ms does."""
+TICK_NS = 50_000_000
+"""Every 10 ms, these would wake the process more often than a stream with a token each 10 ms does."""
 PROCESSOR_SHARE = 0.8
 """Of the one core that a loop can use: with random arrivals, bytes then wait four times as long as handling them takes
 (M/M/1), and longer with every further per cent."""

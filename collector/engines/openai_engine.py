@@ -11,6 +11,7 @@ import importlib.util
 import shlex
 from collections.abc import Iterator, Sequence
 
+from collector.client.process import NEEDED as CLIENT_NEEDED
 from collector.client.process import LoadGenerator
 from collector.clock import Clock
 from collector.contract.errors import DossierError, MissingDependency
@@ -40,9 +41,9 @@ from .base import (
     Prompt,
 )
 
-CLIENT_LOOP = "open-and-closed-1"
+CLIENT_LOOP = "open-and-closed-2"
 """Changes when the load generator's stamps or schedule would."""
-NEEDED = ("transformers", "jinja2", "httptools", "psutil")
+NEEDED = ("transformers", "jinja2", *CLIENT_NEEDED, "psutil")
 NOT_SEEN = "server_not_seen"
 """Warning of a pass whose server may run on a machine that nobody looked at."""
 _INSTALL = "pip install 'gpu-dossier[collector]'"

@@ -24,7 +24,7 @@ from peer_clients import OURS, PEERS
 
 from collector.starter.demo_model import ensure
 
-FULL = {1: 64, 16: 384, 64: 1280, 256: 2560}
+FULL = {1: 128, 16: 1024, 64: 1280, 256: 2560}
 QUICK = {1: 4, 16: 64, 64: 256, 256: 512}
 GROWING = (16, 64, 256)
 FULL_UNTIMED, QUICK_UNTIMED = 1024, 512

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import uvloop
 
 from collector.client.generator import LoadRun
 from collector.client.messages import ClientJob, Exchange, Limits, ScrapeText, Sending, Target
@@ -52,7 +53,7 @@ def run_here(job: ClientJob) -> Ran:
     async def run() -> ClientWindow:
         return await LoadRun(job, said.append).run()
 
-    return sorted_out(said, asyncio.run(run()))
+    return sorted_out(said, uvloop.run(run()))
 
 
 def sorted_out(said: Sequence[Exchange | ScrapeText], window: ClientWindow) -> Ran:

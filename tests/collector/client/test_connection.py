@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import uvloop
 from certificates import self_signed_certificate
 from client_load import PATH, body_of, job_for, run_here
 from stub_server import StubServer, chat, stream
@@ -65,7 +66,7 @@ def exchanged(*scripts: Sequence[bytes | None], request_s: float = 5.0) -> list[
         await asyncio.sleep(0.01)
         return found
 
-    return asyncio.run(talk())
+    return uvloop.run(talk())
 
 
 def whole(reply: Reply) -> bytes:
@@ -328,7 +329,7 @@ def test_ipv6_and_names_with_several_addresses_are_reached() -> None:
         assert pool._addresses[0][0] is socket.AF_INET6, "the address that answered is asked first from then on"
         server.close()
 
-    asyncio.run(both())
+    uvloop.run(both())
 
 
 def test_nothing_listens_there() -> None:

@@ -10,6 +10,7 @@ import time
 import weakref
 
 import pytest
+import uvloop
 from client_load import body_of, job_for, limits, run_here
 from stub_server import Reply, Seen, StubServer, busy, chat, chat_chunk, plain, stream
 
@@ -362,7 +363,7 @@ def test_an_alarm_rings_once_never_before_its_time_and_a_later_call_replaces_it(
         await asyncio.sleep(0.03)
         return due_ns
 
-    due_ns = asyncio.run(run())
+    due_ns = uvloop.run(run())
     assert len(rung_ns) == 2, "the one in 5 ms was replaced, the last one closed"
     assert rung_ns[0] >= due_ns
 
@@ -374,7 +375,7 @@ def test_no_collection_of_garbage_falls_between_bytes_and_their_stamp() -> None:
         async def run() -> None:
             await LoadRun(job_for(stub.port, 3), lambda _: collecting.append(gc.isenabled())).run()
 
-        asyncio.run(run())
+        uvloop.run(run())
     assert collecting == [False] * 3
     assert gc.isenabled()
 
@@ -389,9 +390,9 @@ def test_the_window_says_how_late_the_loop_was_also_for_ticks_that_it_swallowed(
         await asyncio.sleep(0.03)
         return measured.window(time.perf_counter_ns(), mean_gap_ns=None, connection_count=0, reconnect_count=0)
 
-    window = asyncio.run(busy_loop())
+    window = uvloop.run(busy_loop())
     assert 150 * MS < (window.loop_lag_max_ns or 0) < (window.window_ns or 0)
-    assert (window.loop_lag_p50_ns or 0) > 20 * MS, "ten ticks fell into it"
+    assert (window.loop_lag_p50_ns or 0) > 20 * MS, "four ticks fell into it"
     assert window.limit_reasons == ["loop_lag"]
     assert window.is_limit
     assert 0 <= window.cpu_share < 1
@@ -446,7 +447,7 @@ def test_a_window_leaves_no_cycles_of_its_own_so_that_it_can_do_without_the_coll
         await load_run.run()
 
     with StubServer([reply]) as stub:
-        asyncio.run(run(stub.port))
+        uvloop.run(run(stub.port))
     assert [name for name in garbage if name.startswith(("collector.", "httptools."))] == []
 
 
@@ -469,7 +470,7 @@ def test_what_ended_connections_leave_is_collected_now_and_then_although_the_col
             gc.enable()
 
     gc.collect()
-    asyncio.run(run())
+    uvloop.run(run())
 
 
 def test_pieces_are_handed_out_with_their_try_and_not_kept() -> None:
@@ -486,7 +487,7 @@ def test_pieces_are_handed_out_with_their_try_and_not_kept() -> None:
 
             await LoadRun(job, emit).run()
 
-        asyncio.run(run())
+        uvloop.run(run())
     assert len(alive) == 40
     assert max(alive[5:]) <= max(alive[:5]) + 8
 

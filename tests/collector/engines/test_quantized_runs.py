@@ -54,6 +54,8 @@ def run_records(trial: Any, records_of: Callable[[Path], list[Record]]) -> tuple
 def test_recorded_bytes_equal_the_walk_and_not_the_librarys_own_footprint(
     make_trial: Callable[..., Any], records_of: Callable[[Path], list[Record]]
 ) -> None:
+    from bitsandbytes.functional import has_avx512bf16
+
     folder = cached_folder(CACHE)
     if folder is None:
         pytest.skip(f"no demo model in {CACHE}; make it: python -m collector.starter.demo_model --cache {CACHE}")
@@ -70,7 +72,10 @@ def test_recorded_bytes_equal_the_walk_and_not_the_librarys_own_footprint(
             if isinstance(each, TensorGroup) and not each.is_tied
             and (each.pass_id, each.observed_at) == (variant.pass_id, observed_at)
         ]  # fmt: skip
-        assert variant.weight_bytes == sum(groups) == EXPECTED_BYTES[method], (method, observed_at)
+        expected = EXPECTED_BYTES[method]
+        if method == "bnb_nf4" and observed_at == "after_warmup" and has_avx512bf16():
+            expected -= LINEAR // 64 * 2  # on such processors the first request halves the scales
+        assert variant.weight_bytes == sum(groups) == expected, (method, observed_at)
         assert variant.parameter_count == LINEAR + PLAIN
         assert (variant.output_layer_format, variant.has_tied_embeddings) == ("float32", True)
         is_right = variant.claimed_weight_bytes == variant.weight_bytes
