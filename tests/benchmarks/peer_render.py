@@ -29,9 +29,10 @@ def table(results: Results) -> str:
         f"{results.gap_ms:g} ms, {results.chunks} in all. Made by tests/benchmarks/peer_table.py.\n",
         "CPU: user and system seconds of all processes of the tool per 1,000 streams, from the first stream's arrival "
         "at the server to the tool's end, beyond those of a run of one stream for each place (two for one place; at 1 "
-        "and 16 the median of three such runs). That run as a whole is the fixed cost. Added: the tool's time to first token less the server's own of that stream; "
-        "where fewer than 100 streams ran, p99 is the largest. Under way: streams at once by the server's log, in the "
-        "middle of the run. Lost: asked for and not reported as finished.\n",
+        "and 16 the median of three such runs). That run as a whole is the fixed cost. Added: the tool's time to first "
+        "token less the server's own of that stream; where fewer than 100 streams ran, p99 is the largest. Under way: "
+        "streams at once by the server's log, in the middle of the run. Lost: asked for and not reported as "
+        "finished.\n",
         *(_level(results, level) for level in levels),
         _saturation(results),
         _tools(results),
