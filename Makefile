@@ -59,7 +59,7 @@ test: lint types ## the default tier: tests, ruff, mypy strict
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not browser and not server and not gpu'
 
 test-tiers: $(INSTALLED) $(CACHE)/demo-model.path $(CACHE)/ranking-model.path ## the slow, browser, server and gpu tiers that this machine can run
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'slow or browser or server or gpu'
+	$(BIN)/python -m pytest -m 'slow or browser or server or gpu'
 
 test-all: test test-tiers ## every tier this machine can run
 
