@@ -27,6 +27,10 @@ ENGINE_SIDE: dict[str, Wording] = {
         "{label}: of {whole} for a complete answer in the mean, {decode} go into generating, {prefill} into reading "
         "the prompt and {remainder} into none of these, the server's queue among it."
     ),
+    "engine_where_unlike": say(
+        "{label}: the server's answers and its counters tell unlike phases of the same requests; both stand below, and "
+        "which of them is right is not known here."
+    ),
     "engine_farthest": say(
         "Where a server tells its own means, the client's differs from them by {difference} at most: {duration} of "
         "{label}."

@@ -1,7 +1,7 @@
 """What was found under load and on the engine's side, a sentence each: what those sections of the dossier open with.
 
-Of each configuration the lowest and the highest load that it was given stand against one another; nothing is ranked
-here. A share lost stands in every sentence that has a time.
+Of each variant the lowest and the highest load that it bore stand against one another, with times of one kind of
+window; a load at which too much was lost is said to be one, without a time. Nothing is ranked here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from .book import Book, ref, row
 from .dossier import Row, Sentence, number
-from .load_series import by_variant
+from .load_series import by_variant, has_lost_too_many
 from .wording import sentence
 
 GRAIN = "one row per kind of finding: its sentences"
@@ -35,12 +35,15 @@ def put_engine_findings(book: Book) -> None:
 
 
 def _closed(book: Book) -> Iterator[Sentence]:
-    """Yield a sentence per engine and variant, the one that gains most by more requests at a time first."""
+    """Yield a sentence per engine and variant, the one that gains most by more requests first, then what failed."""
     gains: list[tuple[float, Sentence]] = []
+    failing: list[Sentence] = []
     for name, rows in by_variant(book.rows("load_closed"), lambda r: _value(book, r, "concurrency")).items():
-        low, high = rows[0], rows[-1]
-        if not all(_has(book, r, "e2e_p50_s", "output_tokens_per_s") for r in (low, high)):
+        failing += _failing(book, rows, "load_fails", "requests", "concurrency")
+        borne = _borne(book, rows, "output_tokens_per_s")
+        if not borne:
             continue
+        low, high = borne[0], borne[-1]
         if low is high:
             at = {"requests": ref(low.cells["concurrency"]), "rate": ref(low.cells["output_tokens_per_s"])}
             gains.append((0.0, sentence("load_at_one", label=low.labels["label"], **at, **_time_and_lost(low))))
@@ -54,14 +57,18 @@ def _closed(book: Book) -> Iterator[Sentence]:
         lost = ref(high.cells["failed_percent"])
         gains.append((factor, sentence("load_grows", label=name, factor=ref(factor_id), lost=lost, **cells)))
     yield from (said for _, said in sorted(gains, key=lambda pair: -pair[0]))
+    yield from failing
 
 
 def _open(book: Book) -> Iterator[Sentence]:
-    """Yield a sentence per engine and variant, in the order of the tables."""
+    """Yield a sentence per engine and variant, in the order of the tables, then what failed."""
+    failing: list[Sentence] = []
     for name, rows in by_variant(book.rows("load_open"), lambda r: _value(book, r, "rate_per_s")).items():
-        low, high = rows[0], rows[-1]
-        if not all(_has(book, r, "e2e_p50_s", "rate_per_s", "requests_per_s") for r in (low, high)):
+        failing += _failing(book, rows, "load_arrivals_fail", "rate", "rate_per_s")
+        borne = _borne(book, rows, "rate_per_s", "requests_per_s")
+        if not borne:
             continue
+        low, high = borne[0], borne[-1]
         answered = ref(high.cells["requests_per_s"])
         if low is high:
             yield sentence(
@@ -80,6 +87,20 @@ def _open(book: Book) -> Iterator[Sentence]:
                 for end, r in (("low", low), ("high", high))
             },
         )
+    yield from failing
+
+
+def _borne(book: Book, rows: list[Row], *columns: str) -> list[Row]:
+    """Return the rows with a time and these values, not too much lost, and times of the first one's window."""
+    found = [r for r in rows if _has(book, r, "e2e_p50_s", *columns) and not has_lost_too_many(book, r)]
+    return [r for r in found if r.labels.get("measured_window") == found[0].labels.get("measured_window")]
+
+
+def _failing(book: Book, rows: list[Row], key: str, parameter: str, column: str) -> Iterator[Sentence]:
+    """Yield the lowest load at which too much was lost."""
+    for found in [r for r in rows if has_lost_too_many(book, r)][:1]:
+        at = {parameter: ref(found.cells[column])}
+        yield sentence(key, label=found.labels["label"], lost=ref(found.cells["failed_percent"]), **at)
 
 
 def _time_and_lost(found: Row) -> dict[str, str]:
@@ -106,9 +127,16 @@ def _phases(book: Book) -> Iterator[Sentence]:
         is_first = found.labels["configuration_key"] not in rows
         if (is_first or found.labels["source"] == "window") and _has(book, found, "prefill_s", "decode_s"):
             rows[found.labels["configuration_key"]] = found
-    for found in rows.values():
-        if not _has(book, found, "client_e2e_s", "remainder_s"):
+    unlike = {
+        r.labels["configuration_key"] for r in book.rows("engine_side") for said in r.sentences
+        if said.key == "engine_accounts_differ"
+    }  # fmt: skip
+    for key, found in rows.items():
+        if key in unlike:
+            yield sentence("engine_where_unlike", label=found.labels["label"])
             continue
+        if not _has(book, found, "client_e2e_s", "remainder_s") or _value(book, found, "remainder_s") < 0:
+            continue  # a remark beside the table says why such a remainder means nothing
         cells = {name: ref(found.cells[f"{name}_s"]) for name in ("decode", "prefill", "remainder")}
         whole = ref(found.cells["client_e2e_s"])
         if _has(book, found, "queue_s"):

@@ -41,6 +41,12 @@ LOAD: dict[str, Wording] = {
         "{label}, measured with {requests} at a time alone: {rate}, a complete answer takes {time} in the median, and "
         "{lost} of the requests were lost."
     ),
+    "load_fails": say(
+        "{label}: with {requests} requests at a time {lost} of them were lost; times there say nothing of this load."
+    ),
+    "load_arrivals_fail": say(
+        "{label}: with {rate} arriving {lost} of them were lost; times there say nothing of this load."
+    ),
     "load_arrivals_grow": say(
         "{label}: with {rate_high} arriving instead of {rate_low}, a complete answer takes {time_high} in the median "
         "instead of {time_low}; {answered} were answered, and {lost} of the requests were lost."

@@ -14,7 +14,7 @@ from reporter.render import render
 
 Kit = Any
 RATES = (1.0, 2.0, 4.0)
-PHASES = {"engine_ns": (5_000_000, 60_000_000, 400_000_000)}
+PHASES = {"engine_ns": (5_000_000, 60_000_000, 250_000_000)}
 SERVERS = (
     ServerScript(
         loads=(
@@ -72,20 +72,24 @@ def test_each_variant_s_highest_load_stands_against_its_lowest_and_the_largest_g
     factors = [value(dossier, each.parameters["factor"]) for each in grown]
     assert factors == sorted(factors, reverse=True)
     vllm = next(each.parameters for each in grown if each.parameters["label"] == "vllm")
-    assert (value(dossier, vllm["requests_low"]), value(dossier, vllm["requests_high"])) == (1, 8)
+    assert (value(dossier, vllm["requests_low"]), value(dossier, vllm["requests_high"])) == (1, 4)
     low, high = (
         next(r for r in dossier.tables["load_closed"].rows if r.key.startswith("vllm~") and f"~c{n}~" in r.key)
-        for n in (1, 8)
+        for n in (1, 4)
     )
     rates = [dossier.figures[r.cells["output_tokens_per_s"]].value for r in (low, high)]
     assert value(dossier, vllm["factor"]) == pytest.approx(rates[1] / rates[0])  # type: ignore[operator]
-    assert value(dossier, vllm["lost"]) == pytest.approx(2.5)
+    assert value(dossier, vllm["lost"]) == 0
+    assert [each.key for each in found][-1] == "load_fails", "what lost too much gives no factor and no time"
+    assert found[-1].parameters["label"] == "vllm · c8"
+    assert value(dossier, found[-1].parameters["lost"]) == pytest.approx(2.5)
 
 
 def test_open_loops_have_sentences_and_charts_of_their_own(dossier: Dossier, sections: dict[str, str]) -> None:
     found = sentences(dossier, "load_findings", "open")
     keys = {each.parameters["label"]: each.key for each in found}
-    assert sorted(keys.values()) == ["load_arrivals_grow", "load_arrivals_grow", "load_arrives"]
+    assert sorted(keys.values()) == ["load_arrivals_fail", "load_arrivals_grow", "load_arrives", "load_arrives"]
+    assert keys["llama · 4/s"] == "load_arrivals_fail"
     vllm = next(each.parameters for each in found if each.parameters["label"] == "vllm")
     assert (value(dossier, vllm["rate_low"]), value(dossier, vllm["rate_high"])) == (1.0, 4.0)
     for chart in ("arrivals-ttft-wide", "arrivals-e2e-narrow", "load-ttft-wide"):
@@ -107,13 +111,15 @@ def test_sections_open_with_what_was_found(sections: dict[str, str]) -> None:
 def test_an_engine_that_tells_its_phases_says_where_the_time_goes(dossier: Dossier) -> None:
     found = [each for each in sentences(dossier, "engine_findings", "phases") if each.key == "engine_where"]
     assert [each.parameters["label"] for each in found] == ["vllm · 1", "vllm · c4"]
+    for each in found:
+        assert value(dossier, each.parameters["remainder"]) >= 0, "one below zero is no part of a whole"
     told = {name: value(dossier, found[0].parameters[name]) for name in ("decode", "prefill", "queue")}
-    assert told == {"decode": 0.4, "prefill": 0.06, "queue": 0.005}
+    assert told == {"decode": 0.25, "prefill": 0.06, "queue": 0.005}
     parts = sum(value(dossier, found[0].parameters[name]) for name in ("decode", "prefill", "queue", "remainder"))
     assert parts == pytest.approx(value(dossier, found[0].parameters["whole"]))
 
 
-def test_a_load_without_an_answer_has_no_finding_and_one_without_a_second_load_no_factor(
+def test_a_load_without_an_answer_is_said_to_have_failed_and_one_without_a_second_load_no_factor(
     campaign_records: Kit, tmp_path: Path
 ) -> None:
     lost = ServerScript(
@@ -129,5 +135,5 @@ def test_a_load_without_an_answer_has_no_finding_and_one_without_a_second_load_n
     )
     found = build_dossier([served.files.runs], None, cache_dir=tmp_path / "cache")
     said = sentences(found, "load_findings", "closed")
-    assert {each.key for each in said} == {"load_at_one"}
-    assert not [each for each in said if each.parameters["label"].startswith("llama")]
+    assert {each.key for each in said} == {"load_at_one", "load_fails"}
+    assert [each.key for each in said if each.parameters["label"].startswith("llama")] == ["load_at_one", "load_fails"]
