@@ -32,7 +32,7 @@ select
     sum(first_token_ns - sent_ns) / count(first_token_ns - sent_ns) / 1e9 as client_ttft_s,
     sum(sent_ns - intended_ns) / count(sent_ns - intended_ns) / 1e9 as client_before_s,
     count(*) filter (where output_tokens >= 2 and last_token_ns > first_token_ns) as client_per_token_count,
-    sum((last_token_ns - first_token_ns) // (output_tokens - 1))
+    sum((last_token_ns - first_token_ns) // nullif(output_tokens - 1, 0))
         filter (where output_tokens >= 2 and last_token_ns > first_token_ns)
     / nullif(count(*) filter (where output_tokens >= 2 and last_token_ns > first_token_ns), 0) / 1e9
         as client_per_token_s,

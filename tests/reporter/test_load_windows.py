@@ -25,6 +25,7 @@ LOADS = (
     LoadScript(concurrency=20),
     LoadScript(concurrency=40),
     LoadScript(concurrency=64, rate_per_s=5.0, late={7: 90_000_000}),
+    LoadScript(concurrency=3, output_tokens=1),
 )
 
 
@@ -199,3 +200,12 @@ def test_a35_the_time_per_further_token_holds_no_prefill_and_both_together_are_t
     first = loaded.cells("load_latency", f"{key}~ttft_s~whole")
     assert found["p95_s"] < 0.026, "a prefill of many times as long is in none of them"
     assert first["p50_s"] > 3 * found["p95_s"]
+
+
+def test_a09_an_answer_of_one_token_has_no_time_per_further_token(loaded: Loaded) -> None:
+    key = f"vllm~{CPU}~b1~c3~r1"
+    row = loaded.row("load_latency", f"{key}~tpot_s~whole")
+    found = loaded.cells("load_latency", f"{key}~tpot_s~whole")
+    assert (found["valued_count"], found["request_count"], found["p50_s"]) == (0, 24, None), "null and never zero"
+    assert loaded.dossier.figures[row.cells["p50_s"]].missing_reason == "not_exposed_by_engine"
+    assert loaded.cells("load_latency", f"{key}~e2e_s~whole")["valued_count"] == 24
