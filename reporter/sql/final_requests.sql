@@ -16,7 +16,8 @@ select
     case when request_outcome = 'completed' then cast(first_token_ns - intended_ns as double) end as ttft_ns,
     case when request_outcome = 'completed' then cast(first_answer_ns - intended_ns as double) end as ttfat_ns,
     case
-        when request_outcome = 'completed' and output_tokens >= 2
+        -- what came in one piece shows no time between tokens: it would be a zero that nobody observed
+        when request_outcome = 'completed' and output_tokens >= 2 and last_token_ns > first_token_ns
             -- an estimate stands beside the engine's own counts in no statistic: alone it is a labelled fallback
             and (
                 token_count_source <> 'retokenized'

@@ -6,7 +6,7 @@
 -- figure request_count | requests | measured | final tries of the window, failed ones included
 -- figure valued_count | requests | measured | completed requests of the window that have the metric; the percentiles are theirs
 -- figure failed_percent | percent | derived | 100 x final tries of the measure phase that did not complete / final tries of the measure phase
--- figure p50_s | seconds | derived | smallest value that 50 % of valued_count do not exceed; ttft = first token of any channel - intended send, ttfat = first token of the answer - intended send, tpot = (last token - first token) / (output tokens - 1), e2e = last token - intended send, send_delay = bytes at the socket - intended send | n=valued_count | interval=order_statistics(p50_low_s, p50_high_s)
+-- figure p50_s | seconds | derived | smallest value that 50 % of valued_count do not exceed; ttft = first token of any channel - intended send, ttfat = first token of the answer - intended send, tpot = (last token - first token) / (output tokens - 1) of answers that came in several pieces, e2e = last token - intended send, send_delay = bytes at the socket - intended send | n=valued_count | interval=order_statistics(p50_low_s, p50_high_s)
 -- figure p90_s | seconds | derived | as p50_s, with 90 % | n=valued_count | interval=order_statistics(p90_low_s, p90_high_s)
 -- figure p95_s | seconds | derived | as p50_s, with 95 % | n=valued_count | interval=order_statistics(p95_low_s, p95_high_s)
 -- figure p99_s | seconds | derived | as p50_s, with 99 % | n=valued_count | interval=order_statistics(p99_low_s, p99_high_s)

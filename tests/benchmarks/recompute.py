@@ -241,7 +241,7 @@ def pairs(records: Records) -> Values:
 
 
 def samples(one: Pass) -> dict[str, list[float]]:
-    several = [r for r in one.done if r.tokens > 1]
+    several = [r for r in one.done if r.tokens > 1 and r.last != r.first]
     return {
         "ttft_s": sorted((r.first or 0) - r.intended for r in one.done),
         "e2e_s": sorted((r.last or 0) - r.intended for r in one.done),

@@ -25,6 +25,7 @@ LOADS = (
     LoadScript(concurrency=20),
     LoadScript(concurrency=40),
     LoadScript(concurrency=64, rate_per_s=5.0, late={7: 90_000_000}),
+    LoadScript(concurrency=2, tokens_per_chunk=64),
     LoadScript(concurrency=3, output_tokens=1),
 )
 
@@ -202,8 +203,11 @@ def test_a35_the_time_per_further_token_holds_no_prefill_and_both_together_are_t
     assert first["p50_s"] > 3 * found["p95_s"]
 
 
-def test_a09_an_answer_of_one_token_has_no_time_per_further_token(loaded: Loaded) -> None:
-    key = f"vllm~{CPU}~b1~c3~r1"
+@pytest.mark.parametrize("concurrency", [2, 3])
+def test_a09_an_answer_in_one_piece_or_of_one_token_has_no_time_per_further_token(
+    loaded: Loaded, concurrency: int
+) -> None:
+    key = f"vllm~{CPU}~b1~c{concurrency}~r1"
     row = loaded.row("load_latency", f"{key}~tpot_s~whole")
     found = loaded.cells("load_latency", f"{key}~tpot_s~whole")
     assert (found["valued_count"], found["request_count"], found["p50_s"]) == (0, 24, None), "null and never zero"

@@ -136,7 +136,7 @@ def times(counted: Counted) -> Values:
         yield f"{row}/documents_per_h", len(done) * NS_PER_H / measure
     for key, one in counted.judged.items():
         done = [r for r in counted.requests(one).values() if r["request_outcome"] == "completed"]
-        several = [r for r in done if r["output_tokens"] > 1]
+        several = [r for r in done if r["output_tokens"] > 1 and r["last_token_ns"] > r["first_token_ns"]]
         samples = {
             "ttft_s": [r["first_token_ns"] - r["intended_ns"] for r in done],
             "e2e_s": [r["last_token_ns"] - r["intended_ns"] for r in done],
